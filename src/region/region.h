@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
+
 #define TLY_REGION_MAGIC "TALLYRGN"
 #define TLY_REGION_VERSION 1u
 
@@ -173,15 +175,6 @@ enum tly_region_flags {
 
 enum tly_auto_tags { TLY_AUTO_MODULE = 1u, TLY_AUTO_THREAD = 2u, TLY_AUTO_CALLER = 4u };
 
-/* Memory of the runtime itself, by kind, in bytes; everything it maps is counted in one of these. */
-enum tly_own_memory {
-    TLY_OWN_REGION,    /* committed parts of the region */
-    TLY_OWN_BLOCK_MAP, /* block map pages in use (counted in chunks reserved; see block_map_chunks) */
-    TLY_OWN_THREADS,   /* per-thread caches, tag stacks, segment directories */
-    TLY_OWN_OTHER,     /* bootstrap pool, trees handed to callers */
-    TLY_OWN_COUNT
-};
-
 struct tly_text { /* a text of the header: bytes at `offset` in NAMES */
     uint64_t offset;
     uint32_t bytes;
@@ -230,7 +223,7 @@ struct tly_region {
     _Atomic uint64_t consolidations;
     _Atomic uint64_t spills;            /* threads that had to use the shared ledger for want of memory */
     _Atomic uint64_t block_map_chunks;  /* 64 MiB pieces of address space with blocks in them */
-    _Atomic uint64_t own_bytes[TLY_OWN_COUNT];
+    _Atomic uint64_t own_bytes[TLY_OWN_COUNT]; /* the runtime's own memory, by enum tly_own_memory */
     _Atomic uint64_t index_overflow;    /* sites and nodes that did not fit their index (slow, not lost) */
 };
 

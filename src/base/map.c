@@ -1,0 +1,53 @@
+/* map.c - see map.h. */
+#include "base/map.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+static _Atomic uint64_t own_bytes[TLY_OWN_COUNT];
+static _Atomic(_Atomic uint64_t *) mirror;
+
+void *tly_map_reserve(size_t bytes) {
+    int saved = errno;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *tly_map_new(size_t bytes, enum tly_own_memory kind) {
+    void *memory = tly_map_reserve(bytes);
+    if (memory) tly_map_count(kind, (int64_t)bytes);
+    return memory;
+}
+
+void tly_map_free(void *memory, size_t bytes, enum tly_own_memory kind) {
+    int saved = errno;
+    munmap(memory, bytes);
+    errno = saved;
+    tly_map_count(kind, -(int64_t)bytes);
+}
+
+static void show(enum tly_own_memory kind) {
+    _Atomic uint64_t *words = atomic_load_explicit(&mirror, memory_order_relaxed);
+    if (words) atomic_store_explicit(&words[kind], tly_map_bytes(kind), memory_order_relaxed);
+}
+
+void tly_map_count(enum tly_own_memory kind, int64_t bytes) {
+    atomic_fetch_add_explicit(&own_bytes[kind], (uint64_t)bytes, memory_order_relaxed);
+    show(kind);
+}
+
+uint64_t tly_map_bytes(enum tly_own_memory kind) {
+    return atomic_load_explicit(&own_bytes[kind], memory_order_relaxed);
+}
+
+void tly_map_set(enum tly_own_memory kind, uint64_t bytes) {
+    atomic_store_explicit(&own_bytes[kind], bytes, memory_order_relaxed);
+    show(kind);
+}
+
+void tly_map_mirror(_Atomic uint64_t *words) {
+    atomic_store_explicit(&mirror, words, memory_order_relaxed);
+    if (words)
+        for (int kind = 0; kind < TLY_OWN_COUNT; kind++) show((enum tly_own_memory)kind);
+}
