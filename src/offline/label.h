@@ -7,6 +7,7 @@
 #ifndef TLY_LABEL_H
 #define TLY_LABEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "offline/snapshot.h"
@@ -24,7 +25,23 @@ size_t tly_label_site(char *out, size_t bytes, const struct tly_snapshot *snapsh
 /* A node's whole path, "Top/A/B"; the root is `__root`. */
 size_t tly_label_node(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t node);
 
+/* The path of `count` sites, the outermost first; none: `__root`. */
+size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapshot, const uint32_t *sites, size_t count);
+
 /* Base name of a module, "?" for code outside every module (TLY_NONE). */
 size_t tly_label_module(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t module);
+
+/* One function of a call site: "load  scene.c:12". */
+size_t tly_label_frame(char *out, size_t bytes, const struct tly_snapshot_frame *frame);
+
+/* What follows the last '/'. */
+struct tly_bytes tly_label_base_name(struct tly_bytes path);
+
+/* Length of the well-formed UTF-8 character that `bytes` begins with; 0: there is none. */
+size_t tly_utf8_length(const char *bytes, size_t count);
+
+/* Which frame of a caller stands for it in a label: the innermost one in source that is not the tool chain's own
+ * (/usr/include, /usr/lib/gcc), else the innermost. An offset from the site's first frame. */
+uint32_t tly_label_frame_choice(const struct tly_snapshot *snapshot, const struct tly_snapshot_site *site);
 
 #endif

@@ -66,6 +66,7 @@ enum tly_symbol_state {
 struct tly_snapshot_module {
     struct tly_bytes path;
     uint64_t start, end, bias; /* where it was first loaded */
+    uint64_t first_seen_ns;    /* CLOCK_REALTIME */
     uint32_t symbols;          /* enum tly_symbol_state */
     uint32_t build_id_bytes;   /* 0: none */
     uint8_t build_id[TLY_BUILD_ID_MAX];
@@ -143,6 +144,12 @@ int tly_snapshot_from_view(const struct tly_view *view, struct tly_snapshot **ou
 void tly_snapshot_set_end(struct tly_snapshot *snapshot, enum tly_end_kind kind, int value);
 
 void tly_snapshot_free(struct tly_snapshot *snapshot);
+
+/* An empty snapshot, for those who fill one (there is no node in it yet, not even the root). NULL: no memory. */
+struct tly_snapshot *tly_snapshot_new(void);
+
+/* Works out totals.sum and raises the peak to what is live. -EBADMSG if a balance or the sum is impossible. */
+int tly_snapshot_add_up(struct tly_snapshot *snapshot);
 
 /* A copy of `length` bytes that lives as long as the snapshot. bytes == NULL when there is no memory. */
 struct tly_bytes tly_snapshot_copy(struct tly_snapshot *snapshot, const char *bytes, size_t length);
