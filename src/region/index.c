@@ -3,7 +3,7 @@
 
 #include "region/writer.h"
 
-enum { LINE_SLOTS = 8, LINE_BYTES = 64, FIRST_LEVEL_BYTES = 16384, GROWTH = 8 };
+enum { LINE_SLOTS = 8, LINE_BYTES = 64, FIRST_LEVEL_BYTES = 16384, GROWTH = 4 };
 
 /* Bytes of level n; 0 after the last. The last is the option's size even if that is no multiple of the growth. */
 static uint64_t level_bytes(const struct tly_index *index, int level) {
@@ -22,7 +22,7 @@ uint32_t tly_index_get(const struct tly_index *index, const void *key, uint64_t 
     *overflow = false;
     for (int level = 0; (bytes = level_bytes(index, level)) != 0; level++, start += bytes) {
         if (!tly_writer_commit(index->section, start + bytes)) break;
-        uint64_t line = (hash >> (level * 3) & 0xffffffffu) % (bytes / LINE_BYTES);
+        uint64_t line = (hash >> (level * 2) & 0xffffffffu) % (bytes / LINE_BYTES);
         _Atomic uint64_t *slot = (_Atomic uint64_t *)((char *)tly_writer_base(index->section) + start) + line * LINE_SLOTS;
         for (int i = 0; i < LINE_SLOTS; i++) {
             uint64_t word = atomic_load_explicit(&slot[i], memory_order_acquire);

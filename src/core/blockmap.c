@@ -1,0 +1,165 @@
+/* blockmap.c - see blockmap.h. */
+#define _GNU_SOURCE
+#include "core/blockmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/map.h"
+
+enum { PAGE = 4096, PIECE_PAGES = TLY_MAP_PIECE_BYTES / PAGE };
+#define CONTINUATION 0xe0000000u
+#define KIND_MASK 0xe0000000u
+#define PAYLOAD 0x1fffffffu
+#define KIND_NEXT 0x80000000u
+#define KIND_HUGE 0xa0000000u
+#define KIND_TINY 0xc0000000u
+
+uint32_t *tly_map_piece[2 * TLY_MAP_PIECES];
+
+/* Pieces in use, for wipe and walk: indices into tly_map_piece, plus 1. Enough for 8 TiB of heap; blocks beyond are
+ * counted as untracked. */
+enum { PIECES_MOST = 1 << 17 };
+static _Atomic uint32_t piece_count;
+static uint32_t piece_list[PIECES_MOST];
+
+uint32_t *tly_map_entry_new(uintptr_t address) {
+    uint32_t **place = tly_map_piece_of(address);
+    if (atomic_load_explicit(&piece_count, memory_order_relaxed) >= PIECES_MOST - 1024) return NULL;
+    uint32_t *piece = tly_map_reserve(TLY_MAP_PIECE_BYTES);
+    if (!piece) return NULL;
+    int saved = errno;
+    /* A huge page would make 8 MiB of address space cost 2 MiB at its first block. */
+    madvise(piece, TLY_MAP_PIECE_BYTES, MADV_NOHUGEPAGE);
+    madvise(piece, TLY_MAP_PIECE_BYTES, MADV_DONTDUMP);
+    errno = saved;
+    uint32_t *expected = NULL;
+    if (__atomic_compare_exchange_n(place, &expected, piece, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        uint32_t at = atomic_fetch_add(&piece_count, 1);
+        __atomic_store_n(&piece_list[at], (uint32_t)(place - tly_map_piece) + 1, __ATOMIC_RELEASE);
+        tly_map_count(TLY_OWN_BLOCK_MAP, (int64_t)TLY_MAP_PIECE_BYTES);
+    } else {
+        munmap(piece, TLY_MAP_PIECE_BYTES);
+        piece = expected;
+    }
+    return piece + tly_map_index(address);
+}
+
+bool tly_map_write_wide(uint32_t *entry, uint64_t size, uint32_t node) {
+    if (node >= TLY_MAP_NODES) return false;
+    if (size <= 31) {
+        /* size 0-16 would have no entry after its own to continue in */
+        entry[0] = KIND_TINY | node << 5 | (uint32_t)size;
+    } else if (size <= PAYLOAD) {
+        entry[1] = CONTINUATION | node;
+        entry[0] = KIND_NEXT | (uint32_t)size;
+    } else {
+        entry[2] = CONTINUATION | (uint32_t)(size & PAYLOAD);
+        entry[1] = CONTINUATION | node;
+        entry[0] = KIND_HUGE | (uint32_t)(size >> 29 & PAYLOAD);
+    }
+    return true;
+}
+
+bool tly_map_take_wide(uint32_t *entry, uint64_t *size, uint32_t *node) {
+    uint32_t word = entry[0];
+    switch (word & KIND_MASK) {
+    case KIND_TINY:
+        *size = word & 31;
+        *node = word >> 5 & (TLY_MAP_NODES - 1);
+        break;
+    case KIND_NEXT:
+        *size = word & PAYLOAD;
+        *node = entry[1] & PAYLOAD;
+        entry[1] = 0;
+        break;
+    case KIND_HUGE:
+        *size = (uint64_t)(word & PAYLOAD) << 29 | (entry[2] & PAYLOAD);
+        *node = entry[1] & PAYLOAD;
+        entry[1] = entry[2] = 0;
+        break;
+    default: /* inside another block */
+        return false;
+    }
+    entry[0] = 0;
+    return true;
+}
+
+uint32_t *tly_map_owner(uint32_t *entry) {
+    if ((*entry & KIND_MASK) != CONTINUATION) return entry;
+    uintptr_t room = (uintptr_t)entry % PAGE / 4; /* stay inside the piece: pieces begin at pages */
+    if (room >= 1 && ((entry[-1] & KIND_MASK) == KIND_NEXT || (entry[-1] & KIND_MASK) == KIND_HUGE)) return entry - 1;
+    if (room >= 2 && (entry[-2] & KIND_MASK) == KIND_HUGE) return entry - 2;
+    return NULL;
+}
+
+static uint32_t *piece_at(uint32_t i) {
+    uint32_t which = __atomic_load_n(&piece_list[i], __ATOMIC_ACQUIRE);
+    return which ? tly_map_piece[which - 1] : NULL;
+}
+
+void tly_map_wipe(void) {
+    uint32_t count = atomic_load(&piece_count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t *piece = piece_at(i);
+        if (piece && madvise(piece, TLY_MAP_PIECE_BYTES, MADV_DONTNEED) != 0) memset(piece, 0, TLY_MAP_PIECE_BYTES);
+    }
+}
+
+static void walk_page(const uint32_t *entries, void (*each)(void *, uint64_t, uint32_t), void *context) {
+    for (uint32_t i = 0; i < PAGE / 4; i++) {
+        if (entries[i] == 0 || (entries[i] & KIND_MASK) == CONTINUATION) continue;
+        uint32_t copy[3] = {entries[i], 0, 0};
+        /* continuations: the mapping goes on for a page after the last entry */
+        if ((copy[0] & KIND_MASK) == KIND_NEXT || (copy[0] & KIND_MASK) == KIND_HUGE) copy[1] = entries[i + 1];
+        if ((copy[0] & KIND_MASK) == KIND_HUGE) copy[2] = entries[i + 2];
+        uint64_t size;
+        uint32_t node;
+        if (tly_map_take(copy, &size, &node)) each(context, size, node);
+    }
+}
+
+/* Which pages of a piece were ever touched, from /proc/self/pagemap: present or swapped. All, if it cannot be read. */
+static void touched_pages(const uint32_t *piece, bool *touched) {
+    static uint64_t words[PIECE_PAGES]; /* one walker at a time: see blockmap.h */
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : pread(fd, words, sizeof words, (off_t)((uintptr_t)piece / PAGE * 8));
+    if (fd >= 0) close(fd);
+    for (int i = 0; i < PIECE_PAGES; i++)
+        touched[i] = got != (ssize_t)sizeof words || (words[i] >> 62) != 0;
+}
+
+void tly_map_walk(void (*each)(void *context, uint64_t size, uint32_t node), void *context) {
+    static bool touched[PIECE_PAGES];
+    uint32_t count = atomic_load(&piece_count);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t *piece = piece_at(i);
+        if (!piece) continue;
+        touched_pages(piece, touched);
+        for (int page = 0; page < PIECE_PAGES - 1; page++)
+            if (touched[page]) walk_page(piece + (size_t)page * PAGE / 4, each, context);
+    }
+}
+
+void tly_map_usage(uint64_t *pages, uint64_t *pieces) {
+    static const size_t stretch = 512;
+    uint32_t count = atomic_load(&piece_count);
+    *pages = 0;
+    *pieces = count;
+    int saved = errno;
+    for (uint32_t i = 0; i < count; i++) {
+        char *piece = (char *)piece_at(i);
+        if (!piece) continue;
+        for (size_t at = 0; at < PIECE_PAGES; at += stretch) {
+            unsigned char resident[512];
+            size_t pages_here = PIECE_PAGES - at < stretch ? PIECE_PAGES - at : stretch;
+            if (mincore(piece + at * PAGE, pages_here * PAGE, resident) != 0) continue;
+            for (size_t k = 0; k < pages_here; k++) *pages += resident[k] & 1;
+        }
+    }
+    errno = saved;
+}

@@ -1,0 +1,134 @@
+/* tagstack.c - see tagstack.h. Signal handlers that push and pop in balance may come at any point in here. */
+#include "core/tagstack.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/account.h"
+#include "core/tag.h"
+#include "core/thread.h"
+#include "region/writer.h"
+
+/* Addresses of user space are below this, so sites can share the path cache with them. */
+#define SITE_MARK ((uintptr_t)1 << 63)
+
+static _Atomic uint64_t serials;
+
+static void count_one(_Atomic uint64_t *word) { atomic_fetch_add_explicit(word, 1, memory_order_relaxed); }
+
+static uint32_t name_bytes(const char *name) {
+    size_t bytes = strnlen(name, TLY_NAME_MAX + 1);
+    if (bytes <= TLY_NAME_MAX) return (uint32_t)bytes;
+    count_one(&tly_thread_ledger()->cut_names);
+    return TLY_NAME_MAX;
+}
+
+static bool cached(struct tly_thread *thread, uintptr_t address, uint32_t *child) {
+    const struct tly_path_set *set = tly_path_set_of(thread, thread->tag_node, address);
+    for (int i = 0; i < 2; i++) {
+        if (set->slot[i].address != address || set->slot[i].node != thread->tag_node) continue;
+        *child = set->slot[i].result;
+        return true;
+    }
+    return false;
+}
+
+/* Everything but the known literal on a ready thread. False: there is no account, so no stack either. */
+static __attribute__((noinline)) bool find_child(struct tly_thread *thread, const char *name, bool keep, uint32_t *child) {
+    int saved = errno;
+    bool ready = tly_thread_ready(thread);
+    bool account = atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0;
+    *child = thread->tag_node;
+    if (account && name && name[0]) {
+        uint32_t site = tly_site_of_name(TLY_SITE_TAG, name, name_bytes(name));
+        uintptr_t address = keep ? (uintptr_t)name : SITE_MARK | site;
+        if (!ready || keep || !cached(thread, address, child)) {
+            *child = tly_node_child(thread->tag_node, site);
+            if (ready && *child != thread->tag_node) tly_path_remember(thread, thread->tag_node, address, *child);
+        }
+    }
+    errno = saved;
+    return account;
+}
+
+static inline void set_node(struct tly_thread *thread, uint32_t node) {
+    if (thread->node == thread->tag_node) thread->node = node; /* else paused */
+    thread->tag_node = node;
+}
+
+static bool push_node(struct tly_thread *thread, uint32_t child) {
+    if (__builtin_expect(thread->depth >= thread->capacity, 0) && !tly_thread_grow_stack(thread)) return false;
+    thread->stack[thread->depth] = thread->tag_node;
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->depth++;
+    atomic_signal_fence(memory_order_seq_cst);
+    set_node(thread, child);
+    return true;
+}
+
+uint32_t tly_tag_push(const char *name, bool keep) {
+    struct tly_thread *thread = &tly_self;
+    uint32_t child;
+    bool hit = keep && name && thread->generation == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) &&
+               cached(thread, (uintptr_t)name, &child);
+    if (__builtin_expect(!hit, 0) && !find_child(thread, name, keep, &child)) return 0;
+    uint32_t depth = thread->depth;
+    return push_node(thread, child) ? depth + 1 : 0;
+}
+
+bool tly_tag_pop_to(uint32_t depth) {
+    struct tly_thread *thread = &tly_self;
+    if (__builtin_expect(depth >= thread->depth, 0)) {
+        if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
+        return false;
+    }
+    uint32_t node = thread->stack[depth];
+    set_node(thread, node);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->depth = depth;
+    return true;
+}
+
+void tly_tag_position(struct tly_position *out) {
+    struct tly_thread *thread = &tly_self;
+    if (thread->serial == 0) thread->serial = atomic_fetch_add(&serials, 1) + 1;
+    *out = (struct tly_position){thread->tag_node, thread->depth, thread->serial};
+}
+
+int tly_tag_override(uint32_t node) {
+    if (!atomic_load(&tly_gate_state.ready)) return -ENOSYS;
+    if (node == TLY_NODE_PAUSED || (node != TLY_NODE_ROOT && node >= tly_node_count() + TLY_NODE_FIRST)) return -EINVAL;
+    return push_node(&tly_self, node) ? 0 : -ENOMEM;
+}
+
+int tly_tag_rewind(const struct tly_position *position) {
+    struct tly_thread *thread = &tly_self;
+    if (position->owner != thread->serial || thread->serial == 0 || position->depth > thread->depth) return -EINVAL;
+    uint32_t there = position->depth == thread->depth ? thread->tag_node : thread->stack[position->depth];
+    if (there != position->node) return -EINVAL;
+    set_node(thread, position->node);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->depth = position->depth;
+    return 0;
+}
+
+void tly_tag_pause_thread(void) {
+    struct tly_thread *thread = &tly_self;
+    thread->pause_depth++;
+    thread->generation = TLY_GENERATION_NONE;
+    thread->node = TLY_NODE_PAUSED;
+}
+
+void tly_tag_resume_thread(void) {
+    struct tly_thread *thread = &tly_self;
+    if (thread->pause_depth == 0) {
+        if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
+        return;
+    }
+    if (--thread->pause_depth == 0 && atomic_load(&tly_gate_state.paused_all) <= 0) {
+        thread->node = thread->tag_node;
+        thread->generation = thread->known;
+    }
+}

@@ -1,0 +1,191 @@
+/* real.c - see real.h. */
+#define _GNU_SOURCE
+#include "preload/real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "preload/bootstrap.h"
+#include "preload/hooks.h"
+#include "preload/reroute.h"
+#include "runtime/process.h"
+
+/* ---- before the resolution: resolve, or serve from the pool if that is under way ---------------------------------- */
+
+static _Atomic bool resolving, resolved;
+static bool behind;
+static const void *allocator_file;
+
+static bool ready(void) {
+    if (!atomic_load(&resolved)) tly_real_resolve();
+    return atomic_load(&resolved);
+}
+static void *boot_malloc(size_t size) { return ready() ? tly_real.malloc(size) : tly_bootstrap_alloc(16, size); }
+static void boot_free(void *block) {
+    if (ready()) tly_real.free(block); /* else: a block from before us, or of the pool; there is nobody to give it to */
+}
+static void *boot_calloc(size_t count, size_t size) {
+    if (ready()) return tly_real.calloc(count, size);
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : tly_bootstrap_alloc(16, bytes);
+}
+static void *boot_realloc(void *block, size_t size) {
+    if (ready()) return tly_real.realloc(block, size);
+    return block ? NULL : tly_bootstrap_alloc(16, size);
+}
+static void *boot_reallocarray(void *block, size_t count, size_t size) {
+    return ready() ? tly_real.reallocarray(block, count, size) : tly_derived_reallocarray(block, count, size);
+}
+static int boot_posix_memalign(void **out, size_t alignment, size_t size) {
+    if (ready()) return tly_real.posix_memalign(out, alignment, size);
+    *out = tly_bootstrap_alloc(alignment, size);
+    return *out ? 0 : ENOMEM;
+}
+static void *boot_aligned(size_t alignment, size_t size) {
+    return ready() ? tly_real.aligned_alloc(alignment, size) : tly_bootstrap_alloc(alignment, size);
+}
+static void *boot_memalign(size_t alignment, size_t size) {
+    return ready() ? tly_real.memalign(alignment, size) : tly_bootstrap_alloc(alignment, size);
+}
+static void *boot_valloc(size_t size) { return ready() ? tly_real.valloc(size) : tly_bootstrap_alloc(4096, size); }
+static void *boot_pvalloc(size_t size) { return ready() ? tly_real.pvalloc(size) : tly_bootstrap_alloc(4096, size); }
+static size_t boot_usable(void *block) { return ready() ? tly_real.malloc_usable_size(block) : 0; }
+static void boot_free_sized(void *block, size_t size) {
+    if (ready()) tly_real.free_sized(block, size);
+}
+static void boot_free_aligned_sized(void *block, size_t alignment, size_t size) {
+    if (ready()) tly_real.free_aligned_sized(block, alignment, size);
+}
+
+struct tly_real tly_real = {
+    .malloc = boot_malloc,
+    .free = boot_free,
+    .calloc = boot_calloc,
+    .realloc = boot_realloc,
+    .reallocarray = boot_reallocarray,
+    .posix_memalign = boot_posix_memalign,
+    .aligned_alloc = boot_aligned,
+    .memalign = boot_memalign,
+    .valloc = boot_valloc,
+    .pvalloc = boot_pvalloc,
+    .malloc_usable_size = boot_usable,
+    .free_sized = boot_free_sized,
+    .free_aligned_sized = boot_free_aligned_sized,
+};
+
+/* ---- resolution ---------------------------------------------------------------------------------------------------- */
+
+const void *tly_real_file_of(const void *address) {
+    Dl_info info;
+    return address && dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+/* The next definition after ours. If another allocator stands before us in the search order, the first one at all. */
+static void *find(const char *name, const void *ours) {
+    void *first = dlsym(RTLD_DEFAULT, name);
+    if (first && first != ours && behind) return first;
+    return dlsym(RTLD_NEXT, name);
+}
+
+/* `found` if it is the allocator's own, else what we build. */
+static void *own_or(void *found, void *derived) {
+    return found && tly_real_file_of(found) == allocator_file ? found : derived;
+}
+
+bool tly_real_is_behind(void) { return behind; }
+
+void tly_real_resolve(void) {
+    if (atomic_exchange(&resolving, true)) return;
+    int saved = errno;
+    tly_process_early();
+    void *first = dlsym(RTLD_DEFAULT, "malloc");
+    behind = first != NULL && tly_real_file_of(first) != tly_real_file_of((void *)tly_hook_malloc);
+    void *allocator = behind ? first : dlsym(RTLD_NEXT, "malloc");
+    allocator_file = tly_real_file_of(allocator);
+    struct tly_real found;
+#define OWN(NAME, RET, PARAMS) found.NAME = find(#NAME, (void *)tly_hook_##NAME);
+    TLY_C_HOOKS(OWN)
+#undef OWN
+    found.malloc = allocator;
+    /* libc's own thin ones call realloc and free in a way that comes through our hooks again. */
+    bool is_libc = allocator_file == tly_real_file_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+    found.reallocarray = is_libc ? tly_derived_reallocarray : own_or(found.reallocarray, tly_derived_reallocarray);
+    found.free_sized = is_libc ? tly_derived_free_sized : own_or(found.free_sized, tly_derived_free_sized);
+    found.free_aligned_sized =
+        is_libc ? tly_derived_free_aligned_sized : own_or(found.free_aligned_sized, tly_derived_free_aligned_sized);
+    found.posix_memalign = own_or(found.posix_memalign, tly_derived_posix_memalign);
+    found.aligned_alloc = own_or(found.aligned_alloc, tly_derived_aligned_alloc);
+    found.memalign = own_or(found.memalign, tly_derived_memalign);
+    found.valloc = own_or(found.valloc, tly_derived_valloc);
+    found.pvalloc = own_or(found.pvalloc, tly_derived_pvalloc);
+    found.malloc_usable_size = own_or(found.malloc_usable_size, tly_derived_malloc_usable_size);
+    tly_real = found;
+    atomic_store(&resolved, true);
+    if (behind) tly_process_unreachable(tly_reroute(allocator_file));
+    tly_process_init();
+    errno = saved;
+}
+
+/* ---- the operators of C++ ------------------------------------------------------------------------------------------ */
+
+static const char *const operator_name[TLY_OP_COUNT] = {
+#define NAME_OF(NAME, SYMBOL, RET, PARAMS) #SYMBOL,
+    TLY_CXX_HOOKS(NAME_OF)
+#undef NAME_OF
+};
+static void *const operator_hook[TLY_OP_COUNT] = {
+#define HOOK_OF(NAME, SYMBOL, RET, PARAMS) (void *)tly_hook_##SYMBOL,
+    TLY_CXX_HOOKS(HOOK_OF)
+#undef HOOK_OF
+};
+
+/* A C++ runtime that only a plugin brought in, outside the global scope. */
+static void *find_in_private_runtime(const char *name) {
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+        void *handle = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (!handle) continue;
+        void *function = dlsym(handle, name);
+        dlclose(handle);
+        if (function) return function;
+    }
+    return NULL;
+}
+
+/* Do the plain operators, to which the C++ library's others lead, still lead to us? */
+static bool nothing_replaced(void) {
+    void *plain_new = dlsym(RTLD_DEFAULT, "_Znwm"), *plain_delete = dlsym(RTLD_DEFAULT, "_ZdlPv");
+    const void *ours = tly_real_file_of((void *)tly_hook_malloc);
+    return tly_real_file_of(plain_new) == ours && tly_real_file_of(plain_delete) == ours;
+}
+
+struct tly_real_operator tly_real_operator(int index) {
+    static _Atomic(void *) function[TLY_OP_COUNT];
+    static _Atomic int kind[TLY_OP_COUNT];
+    struct tly_real_operator result;
+    result.kind = (enum tly_operator_kind)atomic_load_explicit(&kind[index], memory_order_acquire);
+    if (__builtin_expect(result.kind == TLY_OPERATOR_UNKNOWN, 0)) {
+        int saved = errno;
+        ready();
+        void *found = find(operator_name[index], operator_hook[index]);
+        if (!found) found = find_in_private_runtime(operator_name[index]);
+        result.kind = found && tly_real_file_of(found) == allocator_file ? TLY_OPERATOR_OF_ALLOCATOR
+                      : nothing_replaced() || !found                     ? TLY_OPERATOR_ON_MALLOC
+                                                                         : TLY_OPERATOR_FOREIGN;
+        atomic_store(&function[index], found);
+        atomic_store_explicit(&kind[index], (int)result.kind, memory_order_release);
+        errno = saved;
+    }
+    result.function = atomic_load_explicit(&function[index], memory_order_relaxed);
+    return result;
+}
+
+/* At the latest now; the first allocation mostly came before. */
+__attribute__((constructor(101))) static void on_load(void) {
+    tly_real_resolve();
+    tly_process_init();
+}

@@ -1,0 +1,60 @@
+/*
+ * real.h - the allocator underneath: where our hooks pass calls on to.
+ *
+ * Resolved once, from the first hook that runs. A function counts only if it comes from the same file as `malloc` does:
+ * a derived entry point of another allocator would hand a foreign block to it. What is missing is built on what there is
+ * (real_derived.c). While resolving, allocations are served from a small static pool (bootstrap.h).
+ */
+#ifndef TLY_REAL_H
+#define TLY_REAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "preload/hook_table.h"
+
+struct tly_real {
+#define FIELD(NAME, RET, PARAMS) RET(*NAME) PARAMS;
+    TLY_C_HOOKS(FIELD)
+#undef FIELD
+};
+/* Never NULL: before the resolution, functions that resolve first. */
+extern struct tly_real tly_real __attribute__((visibility("hidden")));
+
+/* The operators of C++, resolved when first called: the C++ library may be loaded later, and privately by a plugin. */
+enum tly_operator_kind {
+    TLY_OPERATOR_UNKNOWN,
+    TLY_OPERATOR_ON_MALLOC,    /* the C++ library's, nothing replaced: malloc and free, and a handler for no memory */
+    TLY_OPERATOR_OF_ALLOCATOR, /* the allocator's own: does not come through our malloc and free */
+    TLY_OPERATOR_FOREIGN,      /* leads to something the program replaced */
+};
+struct tly_real_operator {
+    void *function; /* NULL: there is none */
+    enum tly_operator_kind kind;
+};
+struct tly_real_operator tly_real_operator(int index);
+enum tly_operator {
+#define INDEX(NAME, SYMBOL, RET, PARAMS) TLY_OP_##NAME,
+    TLY_CXX_HOOKS(INDEX)
+#undef INDEX
+        TLY_OP_COUNT
+};
+
+void tly_real_resolve(void);
+/* Start of the file that holds the address; 0: none. */
+const void *tly_real_file_of(const void *address);
+/* Is `malloc` reached through us, or does another allocator stand before us in the search order? */
+bool tly_real_is_behind(void);
+
+/* Built on malloc, realloc, free and whichever aligned function there is. */
+void *tly_derived_reallocarray(void *block, size_t count, size_t size);
+int tly_derived_posix_memalign(void **out, size_t alignment, size_t size);
+void *tly_derived_aligned_alloc(size_t alignment, size_t size);
+void *tly_derived_memalign(size_t alignment, size_t size);
+void *tly_derived_valloc(size_t size);
+void *tly_derived_pvalloc(size_t size);
+size_t tly_derived_malloc_usable_size(void *block);
+void tly_derived_free_sized(void *block, size_t size);
+void tly_derived_free_aligned_sized(void *block, size_t alignment, size_t size);
+
+#endif
