@@ -234,7 +234,7 @@ static const char *unpack_message(struct unpacker *unpacker) {
     if (!why) why = unpack_sites(unpacker, message->sites);
     if (!why) why = unpack_nodes(unpacker, message->nodes);
     if (why) return why;
-    snapshot->exact = message->exact;
+    snapshot->exact = message->exact && message->damaged_records == 0;
     snapshot->symbolised = message->symbolised;
     snapshot->damaged_records = message->damaged_records;
     snapshot->note = copy(unpacker, message->note);

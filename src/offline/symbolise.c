@@ -55,24 +55,28 @@ static struct tly_snapshot_frame *add_frame(struct symboliser *symboliser, struc
     return frame;
 }
 
+/* Some debug information (clang's -gline-tables-only) has short names alone; the symbol table then knows better. */
+static bool is_mangled(const char *name) { return name[0] == '_' && name[1] == 'Z'; }
+
 /* A return address is that of the next instruction: the call lies just before it. */
 static void look_up(struct symboliser *symboliser, struct source *source, struct tly_snapshot_site *site) {
     struct tly_chain_link chain[TLY_CHAIN_MOST];
     uint64_t address = site->value - 1;
+    const char *symbol = tly_symbol_table_find(&source->symbols, address);
     size_t count = source->chains ? tly_chain_find(source->chains, address, chain) : 0;
     for (size_t i = 0; i < count; i++) {
         struct tly_snapshot_frame *frame = add_frame(symboliser, site);
         if (!frame) return;
+        if (i + 1 == count && !chain[i].linkage_name && symbol && is_mangled(symbol)) chain[i].linkage_name = symbol;
         frame->function = readable_name(symboliser, chain[i].linkage_name, chain[i].name);
         frame->file = copy(symboliser, chain[i].file);
         frame->line = chain[i].line > 0 ? (uint32_t)chain[i].line : 0;
     }
     struct tly_snapshot_frame *outermost = count ? &symboliser->frames[symboliser->count - 1] : NULL;
     if (outermost && outermost->function.bytes) return;
-    const char *name = tly_symbol_table_find(&source->symbols, address);
-    if (!name) return;
+    if (!symbol) return;
     if (!outermost) outermost = add_frame(symboliser, site);
-    if (outermost) outermost->function = readable_name(symboliser, name, name);
+    if (outermost) outermost->function = readable_name(symboliser, symbol, symbol);
 }
 
 static void symbolise_module(struct symboliser *symboliser, struct tly_snapshot_module *module,

@@ -1,0 +1,111 @@
+/* test_label.c - what a terminal gets to see of arbitrary bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "offline/label.h"
+#include "region_maker.h"
+
+static void expect(const char *name, size_t length, bool in_path, const char *wanted) {
+    char out[256];
+    assert_int_equal(tly_label_escape(out, sizeof out, name, length, in_path), strlen(wanted));
+    assert_string_equal(out, wanted);
+}
+
+static void test_escape(void **state) {
+    (void)state;
+    expect("plain", 5, false, "plain");
+    expect("a/b", 3, false, "a/b");
+    expect("a/b", 3, true, "a\\/b");
+    expect("a\\b", 3, false, "a\\\\b");
+    expect("\n\r\t", 3, false, "\\n\\r\\t");
+    expect("\033[31m", 5, false, "\\x1b[31m");
+    expect("a\0b", 3, false, "a\\x00b");
+    expect("\x7f", 1, false, "\\x7f");
+    expect("caf\xc3\xa9", 5, false, "caf\xc3\xa9");
+    expect("\xe6\x97\xa5\xf0\x9f\x98\x80", 7, false, "\xe6\x97\xa5\xf0\x9f\x98\x80");
+    expect("\xc3", 1, false, "\\xc3");                       /* cut off */
+    expect("\xff\xfe", 2, false, "\\xff\\xfe");
+    expect("\xc0\xaf", 2, false, "\\xc0\\xaf");              /* overlong '/' */
+    expect("\xed\xa0\x80", 3, false, "\\xed\\xa0\\x80");     /* surrogate */
+    expect("\xf4\x90\x80\x80", 4, false, "\\xf4\\x90\\x80\\x80"); /* beyond U+10FFFF */
+    expect("\xc2\x9b", 2, false, "\\xc2\\x9b");              /* C1: a control sequence in one character */
+    expect("\xe2\x80\xae", 3, false, "\\xe2\\x80\\xae");     /* right-to-left override */
+}
+
+static void test_short_buffer(void **state) {
+    (void)state;
+    char out[8];
+    memset(out, '#', sizeof out);
+    assert_int_equal(tly_label_escape(out, 5, "a\nbcdef", 7, false), 8);
+    assert_string_equal(out, "a\\nb");
+    assert_int_equal(out[5], '#');
+    assert_int_equal(tly_label_escape(out, 4, "ab\033", 3, false), 6); /* no half of an escape */
+    assert_string_equal(out, "ab");
+    assert_int_equal(tly_label_escape(NULL, 0, "abc", 3, false), 3);
+    assert_int_equal(tly_label_escape(out, 1, "abc", 3, false), 3);
+    assert_string_equal(out, "");
+}
+
+/* Two different names never look the same. */
+static void test_escape_is_injective(void **state) {
+    (void)state;
+    char seen[256][8];
+    for (int i = 0; i < 256; i++) {
+        char name = (char)i;
+        tly_label_escape(seen[i], sizeof seen[i], &name, 1, true);
+        for (int k = 0; k < i; k++) assert_string_not_equal(seen[i], seen[k]);
+    }
+    char first[32], second[32];
+    tly_label_escape(first, sizeof first, "\n", 1, false);
+    tly_label_escape(second, sizeof second, "\\n", 2, false);
+    assert_string_not_equal(first, second);
+}
+
+static void test_sites_and_paths(void **state) {
+    (void)state;
+    struct region_maker *maker = region_maker_new();
+    struct tly_snapshot *snapshot;
+    struct tly_view view;
+    size_t bytes;
+    char out[256];
+    uint32_t lib = region_maker_module(maker, "/usr/lib/lib\n.so", NULL, 0);
+    uint32_t tag = region_maker_node(maker, 0, region_maker_tag(maker, "a/b"));
+    uint32_t thread = region_maker_node(maker, tag, region_maker_site(maker, TLY_SITE_THREAD, "worker", 6, 0, 0));
+    uint32_t module = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, lib, 0));
+    uint32_t caller = region_maker_node(maker, module, region_maker_caller(maker, lib, 0x1234));
+    uint32_t nowhere = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0,
+                                                                          TLY_MODULE_UNKNOWN, 0));
+    uint32_t lost = region_maker_node(maker, nowhere, region_maker_caller(maker, TLY_MODULE_UNKNOWN, 0x7f0012345678));
+    region_maker_bill(maker, 1, caller, 1, 1, 0, 0);
+    region_maker_bill(maker, 1, lost, 1, 1, 0, 0);
+    void *image = region_maker_image(maker, &bytes);
+    assert_int_equal(tly_view_over(image, bytes, &view, NULL), 0);
+    assert_int_equal(tly_snapshot_from_view(&view, &snapshot, NULL, 0), 0);
+    free(image);
+    region_maker_free(maker);
+    assert_int_equal(snapshot->node_count, 7);
+    tly_label_node(out, sizeof out, snapshot, 0);
+    assert_string_equal(out, "__root");
+    tly_label_node(out, sizeof out, snapshot, 4);
+    assert_string_equal(out, "a\\/b/worker/lib\\n.so/lib\\n.so+0x1234");
+    tly_label_node(out, sizeof out, snapshot, 6);
+    assert_string_equal(out, "a\\/b/worker/?/0x7f0012345678");
+    tly_snapshot_free(snapshot);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_short_buffer),
+        cmocka_unit_test(test_escape_is_injective),
+        cmocka_unit_test(test_sites_and_paths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
