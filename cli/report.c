@@ -23,8 +23,9 @@ static const char usage[] =
     "Shows who owned how much memory: the tree of tags, modules, threads and callers in each FILE, a recording (.tally)\n"
     "or a raw region.\n"
     "\n"
-    "  -s, --sort KEY      order and threshold by KEY: bytes (live; the default), blocks (live), allocated (bytes since\n"
-    "                      the start), allocations (blocks since the start), name\n"
+    "  -s, --sort KEY      order and threshold by KEY: bytes (live), blocks (live), allocated (bytes since\n"
+    "                      the start), allocations (blocks since the start), name; default: bytes, or\n"
+    "                      allocated if everything was freed\n"
     "  -m, --min AMOUNT    rows below AMOUNT go into a line for the rest: a size (64k, 1.5MiB) or a share (2%);\n"
     "                      default 1%, in JSON and CSV 0\n"
     "  -d, --depth N       no more than N levels below the root\n"
@@ -105,7 +106,10 @@ static int parse_options(int argc, char **argv, struct report_options *options, 
     optind = 0; /* begin anew, whoever has used getopt before */
     while ((letter = getopt_long(argc, argv, "s:m:d:t:h", long_options, NULL)) != -1 && result == 0) {
         switch (letter) {
-        case 's': result = parse_sort(optarg, &options->sort); break;
+        case 's':
+            options->sort_given = true;
+            result = parse_sort(optarg, &options->sort);
+            break;
         case 'm': result = parse_min(optarg, options); break;
         case 'd': result = parse_depth(optarg, &options->depth); break;
         case 't': options->tag = optarg; break;
@@ -133,9 +137,9 @@ static int parse_options(int argc, char **argv, struct report_options *options, 
 
 /* ---- Helpers of the parts --------------------------------------------------------------------------------------- */
 
-uint64_t report_threshold(const struct report *report) {
+uint64_t report_threshold(const struct report *report, uint32_t top) {
     const struct report_options *options = report->options;
-    uint64_t whole = tly_rollup_figure(&report->rollup.rows[0].inclusive, options->sort);
+    uint64_t whole = tly_rollup_figure(&report->rollup.rows[top].inclusive, options->sort);
     uint32_t share = options->min_permyriad;
     if (!options->min_given) share = options->format == REPORT_JSON || options->format == REPORT_CSV ? 0 : 100;
     if (!options->min_given && share && whole == 0) return 1; /* what is nothing at all is in the remainder */
@@ -218,8 +222,8 @@ static uint32_t terminal_width(void) {
 static void set_up_terminal(struct report *report, int colour) {
     const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
     bool terminal = isatty(STDOUT_FILENO);
-    report->bars = terminal;
     report->width = terminal ? terminal_width() : 0;
+    report->bars = report->width >= 80;
     report->colour = colour > 0 || (colour < 0 && terminal && !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0));
 }
 
@@ -237,7 +241,8 @@ static int print(const struct report *report) {
 }
 
 /* 0, or the errno of what went wrong, which has been told. */
-static int report_file(const char *path, const struct report_options *options, int colour, bool first) {
+static int report_file(const char *path, const struct report_options *given, int colour, bool first) {
+    struct report_options own = *given, *options = &own;
     struct tly_snapshot *snapshot;
     char error[1024];
     int result = tly_snapshot_load(path, &snapshot, error, sizeof error);
@@ -248,6 +253,9 @@ static int report_file(const char *path, const struct report_options *options, i
     struct report report = {.path = path, .snapshot = snapshot, .options = options, .out = stdout};
     bool text = options->format == REPORT_TREE || options->format == REPORT_SITES;
     set_up_terminal(&report, colour);
+    /* nothing is left to show by live bytes */
+    if (text && !own.sort_given && snapshot->totals.sum.alloc_blocks == snapshot->totals.sum.free_blocks)
+        own.sort = TLY_SORT_ALLOCATED;
     result = tly_snapshot_symbolise(snapshot);
     if (result == 0) result = tly_rollup_make(snapshot, !options->full || options->format == REPORT_SITES, options->sort, &report.rollup);
     if (result == 0) {

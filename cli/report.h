@@ -16,6 +16,7 @@ enum report_format { REPORT_TREE, REPORT_SITES, REPORT_JSON, REPORT_CSV };
 struct report_options {
     enum report_format format;
     enum tly_rollup_sort sort;
+    bool sort_given;
     bool full;             /* do not fold repeated call sites */
     bool exact_figures;    /* all digits in the tables */
     uint32_t depth;        /* levels below the root; UINT32_MAX: all */
@@ -42,8 +43,8 @@ int report_sites(const struct report *report);
 int report_json(const struct report *report);
 int report_csv(const struct report *report);
 
-/* Figures below this are not worth a row of their own. */
-uint64_t report_threshold(const struct report *report);
+/* Figures below this are not worth a row of their own below row `top`. */
+uint64_t report_threshold(const struct report *report, uint32_t top);
 
 /* Does the row's call site match --tag? */
 bool report_matches(const struct report *report, uint32_t row);

@@ -74,7 +74,7 @@ static int print_row(const struct report *report, uint32_t row, uint32_t depth) 
 }
 
 int report_csv(const struct report *report) {
-    uint64_t threshold = report_threshold(report);
+    uint64_t threshold = report_threshold(report, 0);
     uint32_t row = 0, depth = 0, matched_depth = UINT32_MAX; /* depth of the match that we are below */
     int result = 0;
     fputs("file,id,parent,depth,kind,name,path,bytes,bytes_direct,blocks,blocks_direct,allocated_bytes,"

@@ -74,8 +74,10 @@ static void print_process(const struct report *report) {
     title(report, "process");
     if (process->command_line.length)
         print_command(report, process->command_line);
-    else
+    else if (process->program.length)
         print_escaped(report, process->program);
+    else
+        fputs("not known", report->out);
     fputc('\n', report->out);
     title(report, "");
     fprintf(report->out, "pid %u", process->pid);

@@ -206,7 +206,7 @@ static int print_node(const struct report *report, uint32_t row, uint32_t depth)
 }
 
 static int print_nodes(const struct report *report) {
-    uint64_t threshold = report_threshold(report);
+    uint64_t threshold = report_threshold(report, 0);
     uint32_t row = 0, depth = 0, matched_depth = UINT32_MAX; /* depth of the match that we are below */
     const char *separator = "";
     fputs(",\"nodes\":[", report->out);

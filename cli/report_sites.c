@@ -85,7 +85,7 @@ static int print_site(const struct report *report, const struct flat_site *entry
 
 int report_sites(const struct report *report) {
     uint32_t count, hidden = 0;
-    uint64_t threshold = report_threshold(report);
+    uint64_t threshold = report_threshold(report, 0);
     struct flat_site *flat = gather(report, &count);
     char number[TLY_NUMBER_BYTES];
     int result = 0;

@@ -100,15 +100,24 @@ static void print_label(const struct report *report, const char *label, uint32_t
     fprintf(report->out, "\u2026%s", tail);
 }
 
+/* On a terminal, labels keep at least half of the room beside the figures. */
+static uint32_t fitting_indent(const struct report *report, uint32_t indent) {
+    uint32_t before = columns_before_label(report);
+    uint32_t most = report->width > before ? (report->width - before) / 2 : 0;
+    return report->width != 0 && indent > most ? most : indent;
+}
+
 static uint32_t label_room(const struct report *report, uint32_t indent) {
     uint32_t before = columns_before_label(report) + indent;
-    return report->width > before + 10 ? report->width - before : 10;
+    return report->width > before + 4 ? report->width - before : 4;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------ */
 
 void report_table_head(const struct report *report, const char *direct_title) {
     bool cumulative = is_cumulative(report);
+    if (report->options->sort == TLY_SORT_ALLOCATED && !report->options->sort_given)
+        fputs("Everything was freed by then. This is who had allocated how much:\n", report->out);
     if (report->colour) fputs("\033[1m", report->out);
     fprintf(report->out, "%*s%*s%*s%*s%*s%*s%*s", figure_columns(report, false), cumulative ? "allocated" : "bytes", GAP,
             "", figure_columns(report, false), direct_title, GAP, "", figure_columns(report, true),
@@ -127,6 +136,7 @@ static uint64_t blocks_of(const struct report *report, const struct tly_balance 
 
 void report_table_row(const struct report *report, const struct report_row *row) {
     const struct tly_balance *whole = &report->rollup.rows[0].inclusive;
+    uint32_t indent = fitting_indent(report, row->indent);
     char share[TLY_NUMBER_BYTES];
     uint64_t part = bytes_of(report, row->inclusive), all = bytes_of(report, whole);
     if (by_blocks(report)) {
@@ -149,13 +159,14 @@ void report_table_row(const struct report *report, const struct report_row *row)
         fprintf(report->out, "%*s", GAP, "");
         if (report->colour && row->faint) fputs("\033[2m", report->out); /* the bar's colour ended it */
     }
-    fprintf(report->out, "%*s", (int)row->indent, "");
-    print_label(report, row->label, label_room(report, row->indent));
+    fprintf(report->out, "%*s", (int)indent, "");
+    print_label(report, row->label, label_room(report, indent));
     if (report->colour && row->faint) fputs("\033[0m", report->out);
     fputc('\n', report->out);
 }
 
 void report_table_note(const struct report *report, uint32_t indent, const char *label) {
+    indent = fitting_indent(report, indent);
     fprintf(report->out, "%*s", (int)(columns_before_label(report) + indent), "");
     if (report->colour) fputs("\033[2m", report->out);
     print_label(report, label, label_room(report, indent));

@@ -16,7 +16,6 @@ static uint32_t indent_of(uint32_t depth) { return depth * INDENT < MOST_INDENT 
 struct walk {
     const struct report *report;
     uint64_t threshold;
-    uint32_t top; /* row that the walk began at */
     bool no_memory;
 };
 
@@ -85,6 +84,7 @@ static void print_rest(const struct walk *walk, uint32_t row, uint32_t depth, bo
 static void print_subtree(struct walk *walk, uint32_t top, const char *path) {
     const struct tly_row *rows = walk->report->rollup.rows;
     uint32_t row = top, depth = 0, most = walk->report->options->depth;
+    walk->threshold = report_threshold(walk->report, top);
     print_row(walk, row, depth, path);
     for (;;) {
         uint32_t next = depth < most ? shown_from(walk, rows[row].first_child) : 0;
@@ -121,6 +121,10 @@ static int print_matches(struct walk *walk) {
         add_balance(&sum, &report->rollup.rows[row].inclusive);
         count++;
     }
+    if (count == 0) {
+        fprintf(report->out, "Nothing matches.\n");
+        return 0;
+    }
     tly_number_exact(number, sizeof number, count);
     snprintf(text, sizeof text, "in %s place%s that match%s", number, count == 1 ? "" : "s", count == 1 ? "es" : "");
     struct report_row line = {&sum, NULL, text, 0, true};
@@ -129,15 +133,12 @@ static int print_matches(struct walk *walk) {
 }
 
 int report_tree(const struct report *report) {
-    struct walk walk = {.report = report, .threshold = report_threshold(report)};
+    struct walk walk = {.report = report};
     int result = 0;
     report_table_head(report, "direct");
     if (report->options->tag)
         result = print_matches(&walk);
     else
         print_subtree(&walk, 0, NULL);
-    const struct tly_balance *sum = &report->rollup.rows[0].inclusive;
-    if (tly_live_blocks(sum) == 0 && sum->alloc_blocks != 0 && report->options->sort == TLY_SORT_BYTES)
-        fputs("Everything was freed. --sort allocated shows who allocated how much meanwhile.\n", report->out);
     return walk.no_memory ? -ENOMEM : result;
 }

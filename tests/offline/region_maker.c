@@ -57,11 +57,15 @@ struct region_maker *region_maker_new(void) {
     maker->head.flags = TLY_REGION_WRITTEN | TLY_REGION_EXITED;
     maker->head.state = TLY_STATE_ON;
     maker->head.page_bytes = 4096;
+    maker->head.loaded_ns = maker->head.started_ns = 1700000000000000000;
+    maker->head.ended_ns = 1700000001000000000;
     for (int i = 0; i < 2; i++) {
         struct tly_node *node = append(maker, TLY_SEC_NODES, sizeof *node);
         node->site_plus_1 = UINT32_MAX;
     }
-    region_maker_ledger(maker, 0)->state = TLY_LEDGER_IS_SHARED;
+    struct tly_ledger *shared = region_maker_ledger(maker, 0);
+    shared->state = TLY_LEDGER_IS_SHARED;
+    shared->threads = 0;
     return maker;
 }
 
