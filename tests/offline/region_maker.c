@@ -57,7 +57,8 @@ struct region_maker *region_maker_new(void) {
     maker->head.flags = TLY_REGION_WRITTEN | TLY_REGION_EXITED;
     maker->head.state = TLY_STATE_ON;
     maker->head.page_bytes = 4096;
-    maker->head.loaded_ns = maker->head.started_ns = 1700000000000000000;
+    maker->head.loaded_ns = 1700000000000000000;
+    maker->head.started_ns = 1700000000000000000;
     maker->head.ended_ns = 1700000001000000000;
     for (int i = 0; i < 2; i++) {
         struct tly_node *node = append(maker, TLY_SEC_NODES, sizeof *node);
