@@ -10,8 +10,17 @@ static _Atomic(_Atomic uint64_t *) mirror;
 void *tly_map_reserve(size_t bytes) {
     int saved = errno;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* Tables are touched here and there: a huge page for each such place would cost 2 MiB and its clearing. */
+    if (memory != MAP_FAILED) madvise(memory, bytes, MADV_NOHUGEPAGE);
     errno = saved;
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+extern char __bss_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
+
+void tly_map_init(void) {
+    uintptr_t start = ((uintptr_t)__bss_start + 4095) & ~(uintptr_t)4095, end = (uintptr_t)_end & ~(uintptr_t)4095;
+    if (start < end) madvise((void *)start, end - start, MADV_NOHUGEPAGE);
 }
 
 void *tly_map_new(size_t bytes, enum tly_own_memory kind) {

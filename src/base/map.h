@@ -19,6 +19,8 @@ enum tly_own_memory {
     TLY_OWN_COUNT
 };
 
+/* Before anything else: keeps huge pages away from our own static tables. */
+void tly_map_init(void);
 /* Address space, zeroed, not backed until touched. NULL when there is none. `kind` is enum tly_own_memory. */
 void *tly_map_reserve(size_t bytes);
 /* Zeroed memory that will be used whole: counted. */

@@ -90,6 +90,8 @@ void tly_path_remember(struct tly_thread *thread, uint32_t node, uintptr_t addre
 static uint32_t billed_node(struct tly_thread *thread, void *caller) {
     uint32_t node = thread->node;
     if (!thread->auto_tags || node == TLY_NODE_PAUSED) return node;
+    const struct tly_path_slot *known = tly_path_find(thread, node, (uintptr_t)caller);
+    if (known) return known->result;
     uint32_t result = compose(node, (uintptr_t)caller, thread->auto_tags);
     tly_path_remember(thread, node, (uintptr_t)caller, result);
     return result;
@@ -118,10 +120,10 @@ static void shared_change(int64_t change) {
 
 static void untracked(void) { count(&tly_thread_ledger()->untracked_allocs); }
 
-static void shared_bill(uint32_t node, uint64_t bytes, uint64_t blocks) {
+static void shared_bill(uint32_t node, uint64_t bytes) {
     struct tly_cell *cell = tly_shared_cell(node);
     atomic_fetch_add_explicit(&cell->alloc_bytes, bytes, memory_order_release);
-    atomic_fetch_add_explicit(&cell->alloc_blocks, blocks, memory_order_release);
+    atomic_fetch_add_explicit(&cell->alloc_blocks, 1, memory_order_release);
     if (node != TLY_NODE_PAUSED) shared_change((int64_t)bytes);
 }
 
@@ -185,7 +187,7 @@ static void leave(struct passage *passage) {
 static void bill(struct passage *passage, uint32_t node, uint64_t size) {
     struct tly_cell *cell = passage->own ? tly_thread_cell(passage->own, node) : NULL;
     if (!cell) {
-        shared_bill(node, size, 1);
+        shared_bill(node, size);
         return;
     }
     tly_add(&cell->alloc_bytes, size);
@@ -304,12 +306,19 @@ void tly_account_realloc_end(struct tly_taken taken, void *block, void *result, 
 /* ---- inheritance ------------------------------------------------------------------------------------------------- */
 
 static void inherit_block(void *context, uint64_t size, uint32_t node) {
-    (void)context;
-    if (!tly_shared_cell(node)) return;
-    shared_bill(node, size, 1);
+    struct tly_cell *cell = tly_shared_cell(node);
+    if (!cell) return;
+    int64_t *total = context;
+    cell->alloc_bytes += size;
+    cell->alloc_blocks++;
     if (node == TLY_NODE_PAUSED) return;
-    tly_region->inherited_bytes += size;
+    *total += (int64_t)size;
     tly_region->inherited_blocks++;
 }
 
-void tly_account_inherit(void) { tly_map_walk(inherit_block, NULL); }
+void tly_account_inherit(void) {
+    int64_t total = 0;
+    tly_map_walk(inherit_block, &total);
+    tly_region->inherited_bytes = (uint64_t)total;
+    shared_change(total);
+}

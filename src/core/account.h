@@ -43,6 +43,13 @@ static inline struct tly_path_set *tly_path_set_of(struct tly_thread *thread, ui
 }
 _Static_assert(TLY_PATH_SETS == 1u << (64 - 54), "the shift in tly_path_set_of");
 
+/* What the cache knows of (node, address); NULL: nothing. */
+static inline const struct tly_path_slot *tly_path_find(struct tly_thread *thread, uint32_t node, uintptr_t address) {
+    const struct tly_path_set *set = tly_path_set_of(thread, node, address);
+    const struct tly_path_slot *slot = &set->slot[set->slot[0].address != address || set->slot[0].node != node];
+    return __builtin_expect(slot->address == address && slot->node == node, 1) ? slot : NULL;
+}
+
 /* A passage in which the thread changes its account; clear waits for its end. A signal handler may nest one inside.
  * After the begin the gate has to be looked at again: either we see that it was closed, or we are seen busy. */
 static inline void tly_busy_begin(struct tly_ledger *ledger) {
@@ -76,9 +83,8 @@ static inline __attribute__((always_inline)) enum tly_fast tly_fast_alloc(void *
     }
     uint32_t node = thread->node;
     if (thread->auto_tags) {
-        const struct tly_path_set *set = tly_path_set_of(thread, node, (uintptr_t)caller);
-        const struct tly_path_slot *slot = &set->slot[set->slot[0].address != (uintptr_t)caller || set->slot[0].node != node];
-        if (__builtin_expect(slot->address != (uintptr_t)caller || slot->node != node, 0)) return TLY_FAST_GENERAL;
+        const struct tly_path_slot *slot = tly_path_find(thread, node, (uintptr_t)caller);
+        if (__builtin_expect(slot == NULL, 0)) return TLY_FAST_GENERAL;
         node = slot->result;
     }
     uintptr_t address = (uintptr_t)block;

@@ -33,8 +33,6 @@ uint32_t *tly_map_entry_new(uintptr_t address) {
     uint32_t *piece = tly_map_reserve(TLY_MAP_PIECE_BYTES);
     if (!piece) return NULL;
     int saved = errno;
-    /* A huge page would make 8 MiB of address space cost 2 MiB at its first block. */
-    madvise(piece, TLY_MAP_PIECE_BYTES, MADV_NOHUGEPAGE);
     madvise(piece, TLY_MAP_PIECE_BYTES, MADV_DONTDUMP);
     errno = saved;
     uint32_t *expected = NULL;

@@ -26,13 +26,9 @@ static uint32_t name_bytes(const char *name) {
 }
 
 static bool cached(struct tly_thread *thread, uintptr_t address, uint32_t *child) {
-    const struct tly_path_set *set = tly_path_set_of(thread, thread->tag_node, address);
-    for (int i = 0; i < 2; i++) {
-        if (set->slot[i].address != address || set->slot[i].node != thread->tag_node) continue;
-        *child = set->slot[i].result;
-        return true;
-    }
-    return false;
+    const struct tly_path_slot *slot = tly_path_find(thread, thread->tag_node, address);
+    if (slot) *child = slot->result;
+    return slot != NULL;
 }
 
 /* Everything but the known literal on a ready thread. False: there is no account, so no stack either. */
@@ -58,25 +54,52 @@ static inline void set_node(struct tly_thread *thread, uint32_t node) {
     thread->tag_node = node;
 }
 
-static bool push_node(struct tly_thread *thread, uint32_t child) {
-    if (__builtin_expect(thread->depth >= thread->capacity, 0) && !tly_thread_grow_stack(thread)) return false;
-    thread->stack[thread->depth] = thread->tag_node;
+/* Remembers the way back, and what was pushed, in one store: a signal handler that pushes and pops at the same depth
+ * can come before or after it, not in between. */
+typedef uint64_t pair __attribute__((vector_size(16), may_alias));
+
+static inline void write_slot(struct tly_tag_slot *slot, uintptr_t address, uint32_t before, uint32_t node) {
+    *(volatile pair *)slot = (pair){address, (uint64_t)node << 32 | before};
+}
+
+static inline void step_up(struct tly_thread *thread, uint32_t node) {
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth++;
     atomic_signal_fence(memory_order_seq_cst);
-    set_node(thread, child);
+    set_node(thread, node);
+}
+
+static bool push_node(struct tly_thread *thread, uintptr_t address, uint32_t node) {
+    if (thread->depth >= thread->capacity && !tly_thread_grow_stack(thread)) return false;
+    write_slot(&thread->stack[thread->depth], address, thread->tag_node, node);
+    step_up(thread, node);
     return true;
 }
 
-uint32_t tly_tag_push(const char *name, bool keep) {
-    struct tly_thread *thread = &tly_self;
+static __attribute__((noinline)) uint32_t push_slow(struct tly_thread *thread, const char *name, bool keep) {
     uint32_t child;
-    bool hit = keep && name && thread->generation == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) &&
+    bool hit = keep && name && thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) &&
                cached(thread, (uintptr_t)name, &child);
-    if (__builtin_expect(!hit, 0) && !find_child(thread, name, keep, &child)) return 0;
+    if (!hit && !find_child(thread, name, keep, &child)) return 0;
     uint32_t depth = thread->depth;
-    return push_node(thread, child) ? depth + 1 : 0;
+    return push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child) ? depth + 1 : 0;
 }
+
+uint32_t tly_tag_push(const char *name) {
+    struct tly_thread *thread = &tly_self;
+    uint32_t depth = thread->depth;
+    if (__builtin_expect(depth < thread->capacity &&
+                             thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed), 1)) {
+        const pair last = *(volatile pair *)&thread->stack[depth]; /* in one load, as write_slot stores */
+        if (__builtin_expect(last[0] == (uintptr_t)name && (uint32_t)last[1] == thread->tag_node, 1)) {
+            step_up(thread, (uint32_t)(last[1] >> 32));
+            return depth + 1;
+        }
+    }
+    return push_slow(thread, name, true);
+}
+
+uint32_t tly_tag_push_copy(const char *name) { return push_slow(&tly_self, name, false); }
 
 bool tly_tag_pop_to(uint32_t depth) {
     struct tly_thread *thread = &tly_self;
@@ -84,8 +107,7 @@ bool tly_tag_pop_to(uint32_t depth) {
         if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
         return false;
     }
-    uint32_t node = thread->stack[depth];
-    set_node(thread, node);
+    set_node(thread, thread->stack[depth].before);
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth = depth;
     return true;
@@ -100,13 +122,13 @@ void tly_tag_position(struct tly_position *out) {
 int tly_tag_override(uint32_t node) {
     if (!atomic_load(&tly_gate_state.ready)) return -ENOSYS;
     if (node == TLY_NODE_PAUSED || (node != TLY_NODE_ROOT && node >= tly_node_count() + TLY_NODE_FIRST)) return -EINVAL;
-    return push_node(&tly_self, node) ? 0 : -ENOMEM;
+    return push_node(&tly_self, TLY_NO_LITERAL, node) ? 0 : -ENOMEM;
 }
 
 int tly_tag_rewind(const struct tly_position *position) {
     struct tly_thread *thread = &tly_self;
     if (position->owner != thread->serial || thread->serial == 0 || position->depth > thread->depth) return -EINVAL;
-    uint32_t there = position->depth == thread->depth ? thread->tag_node : thread->stack[position->depth];
+    uint32_t there = position->depth == thread->depth ? thread->tag_node : thread->stack[position->depth].before;
     if (there != position->node) return -EINVAL;
     set_node(thread, position->node);
     atomic_signal_fence(memory_order_seq_cst);

@@ -5,9 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Pushes a tag. `keep`: the name stays where it is, so its address may stand for it. Returns 1 + the depth before, or 0
+/* Pushes a tag whose name stays where it is, so that its address may stand for it. Returns 1 + the depth before, or 0
  * when nothing was pushed (no region yet, no memory for a deeper stack). */
-uint32_t tly_tag_push(const char *name, bool keep);
+uint32_t tly_tag_push(const char *name);
+/* The same for a name that may change after the call. */
+uint32_t tly_tag_push_copy(const char *name);
 /* Takes off everything above `depth`. False: the stack is not that deep. */
 bool tly_tag_pop_to(uint32_t depth);
 

@@ -18,15 +18,15 @@
 __thread struct tly_thread tly_self __attribute__((tls_model("initial-exec"))) = {.generation = TLY_GENERATION_NONE,
                                                                                        .known = TLY_GENERATION_NONE};
 
-enum { LEDGERS_MOST = 1 << 16, FIRST_STACK = 1024 };
+enum { LEDGERS_MOST = 1 << 16, FIRST_STACK = 256 };
 
 /* A ledger's private mapping: segment directory (address space, touched where used), path cache, first tag stack. */
 struct block {
     struct tly_seg *segs[TLY_MAP_NODES >> TLY_SEG_SHIFT];
     struct tly_path_set paths[TLY_PATH_SETS];
-    uint32_t stack[FIRST_STACK];
+    struct tly_tag_slot stack[FIRST_STACK];
 };
-#define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + sizeof(uint32_t) * FIRST_STACK)
+#define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + sizeof(struct tly_tag_slot) * FIRST_STACK)
 
 static struct block *blocks[LEDGERS_MOST];  /* by ledger index */
 static _Atomic uint32_t blocks_end;         /* all in use are below */
@@ -111,7 +111,6 @@ static bool attach(struct tly_thread *thread) {
     if (!blocks[index]) {
         blocks[index] = tly_map_reserve(sizeof(struct block));
         if (blocks[index]) {
-            madvise(blocks[index], sizeof(struct block), MADV_NOHUGEPAGE);
             tly_map_count(TLY_OWN_THREADS, BLOCK_TOUCHED);
             uint32_t end = atomic_load(&blocks_end);
             while (end <= index && !atomic_compare_exchange_weak(&blocks_end, &end, index + 1)) {}
@@ -158,7 +157,7 @@ static void detach(void *unused) {
     thread->ledger = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (atomic_load(&tly_gate_page.free) == 0) return; /* a forked child: the ledger is the parent's */
-    if (thread->capacity > FIRST_STACK) tly_map_free(thread->stack, thread->capacity * sizeof(uint32_t), TLY_OWN_THREADS);
+    if (thread->capacity > FIRST_STACK) tly_map_free(thread->stack, thread->capacity * sizeof(struct tly_tag_slot), TLY_OWN_THREADS);
     thread->stack = NULL; /* the next thread's now */
     thread->capacity = thread->depth = 0;
     thread->tag_node = TLY_NODE_ROOT;
@@ -168,7 +167,7 @@ static void detach(void *unused) {
 
 bool tly_thread_grow_stack(struct tly_thread *thread) {
     uint32_t capacity = thread->capacity ? 2 * thread->capacity : 2 * FIRST_STACK;
-    uint32_t *stack = tly_map_new(capacity * sizeof *stack, TLY_OWN_THREADS);
+    struct tly_tag_slot *stack = tly_map_new(capacity * sizeof *stack, TLY_OWN_THREADS);
     if (!stack) return false;
     if (thread->depth) memcpy(stack, thread->stack, thread->depth * sizeof *stack);
     if (thread->capacity > FIRST_STACK) tly_map_free(thread->stack, thread->capacity * sizeof *stack, TLY_OWN_THREADS);
@@ -195,6 +194,7 @@ bool tly_thread_ready(struct tly_thread *thread) {
         thread->guard = true;
         memset(thread->paths, 0, sizeof(struct tly_path_set) * TLY_PATH_SETS);
         thread->guard = false;
+        for (uint32_t i = 0; i < thread->capacity; i++) thread->stack[i].address = TLY_NO_LITERAL;
         thread->auto_tags = atomic_load(&tly_gate_state.auto_tags);
         bool paused = thread->pause_depth > 0 || atomic_load(&tly_gate_state.paused_all) > 0;
         thread->node = paused ? TLY_NODE_PAUSED : thread->tag_node;

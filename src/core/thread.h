@@ -28,6 +28,14 @@ struct tly_path_set {
     struct tly_path_slot slot[2];
 };
 
+/* One level of the tag stack. It stays as it is after the pop: the next push at this depth is mostly the same. */
+struct tly_tag_slot {
+    uintptr_t address; /* of the pushed literal; TLY_NO_LITERAL: of anything else */
+    uint32_t before;   /* node below which it was pushed: where the pop leads back to */
+    uint32_t node;
+};
+#define TLY_NO_LITERAL ((uintptr_t)1)
+
 struct tly_thread {
     uint32_t generation; /* equal to the gate's: the fast path may be used (not while paused) */
     uint32_t known;      /* the generation whose rules the fields below follow */
@@ -37,10 +45,9 @@ struct tly_thread {
     struct tly_ledger *ledger;
     struct tly_seg **segs;       /* [node >> TLY_SEG_SHIFT], NULL: not yet */
     struct tly_path_set *paths;
-    /* the tag stack: stack[i] is what tag_node was before the (i+1)th push */
-    uint32_t tag_node, depth, capacity;
+    uint32_t tag_node, depth, capacity; /* the tag stack; tag_node is the node of its top */
     uint32_t pause_depth;
-    uint32_t *stack;
+    struct tly_tag_slot *stack;
     uint32_t ledger_index;
     uint32_t off_radar;  /* allocations seen while off, not yet passed on */
     uint64_t serial;     /* names the thread in tally_stack; 0: not given out yet */

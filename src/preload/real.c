@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "preload/bootstrap.h"
 #include "preload/hooks.h"
@@ -80,15 +81,37 @@ struct tly_real tly_real = {
 /* ---- resolution ---------------------------------------------------------------------------------------------------- */
 
 const void *tly_real_file_of(const void *address) {
+    struct dl_find_object found; /* dladdr would walk the file's whole symbol table */
+    return address && _dl_find_object((void *)address, &found) == 0 ? found.dlfo_map_start : NULL;
+}
+
+/* In a program that is not position-independent, the address of a function can be a stub of its own, which leads to
+ * whatever the symbol is bound to: perhaps to us. */
+static bool is_import_stub(const void *address) {
     Dl_info info;
-    return address && dladdr(address, &info) ? info.dli_fbase : NULL;
+    const ElfW(Sym) *symbol = NULL;
+    if (tly_real_file_of(address) != tly_real_file_of((const void *)getauxval(AT_PHDR))) return false;
+    return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol && symbol->st_shndx == SHN_UNDEF;
+}
+
+void *tly_real_first(const char *name) {
+    void *first = dlsym(RTLD_DEFAULT, name);
+    if (!first || !is_import_stub(first)) return first;
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        if (!map->l_name[0]) continue; /* the program */
+        void *handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+        void *function = handle ? dlsym(handle, name) : NULL;
+        if (handle) dlclose(handle);
+        struct dl_find_object found;
+        if (function && _dl_find_object(function, &found) == 0 && found.dlfo_link_map == map) return function;
+    }
+    return NULL;
 }
 
 /* The next definition after ours. If another allocator stands before us in the search order, the first one at all. */
 static void *find(const char *name, const void *ours) {
-    void *first = dlsym(RTLD_DEFAULT, name);
-    if (first && first != ours && behind) return first;
-    return dlsym(RTLD_NEXT, name);
+    void *first = behind ? tly_real_first(name) : NULL;
+    return first && first != ours ? first : dlsym(RTLD_NEXT, name);
 }
 
 /* `found` if it is the allocator's own, else what we build. */
@@ -102,7 +125,7 @@ void tly_real_resolve(void) {
     if (atomic_exchange(&resolving, true)) return;
     int saved = errno;
     tly_process_early();
-    void *first = dlsym(RTLD_DEFAULT, "malloc");
+    void *first = tly_real_first("malloc");
     behind = first != NULL && tly_real_file_of(first) != tly_real_file_of((void *)tly_hook_malloc);
     void *allocator = behind ? first : dlsym(RTLD_NEXT, "malloc");
     allocator_file = tly_real_file_of(allocator);
@@ -158,7 +181,7 @@ static void *find_in_private_runtime(const char *name) {
 
 /* Do the plain operators, to which the C++ library's others lead, still lead to us? */
 static bool nothing_replaced(void) {
-    void *plain_new = dlsym(RTLD_DEFAULT, "_Znwm"), *plain_delete = dlsym(RTLD_DEFAULT, "_ZdlPv");
+    void *plain_new = tly_real_first("_Znwm"), *plain_delete = tly_real_first("_ZdlPv");
     const void *ours = tly_real_file_of((void *)tly_hook_malloc);
     return tly_real_file_of(plain_new) == ours && tly_real_file_of(plain_delete) == ours;
 }

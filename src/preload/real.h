@@ -43,6 +43,8 @@ enum tly_operator {
 void tly_real_resolve(void);
 /* Start of the file that holds the address; 0: none. */
 const void *tly_real_file_of(const void *address);
+/* What a program that calls `name` gets: the first definition in the search order. NULL: none. */
+void *tly_real_first(const char *name);
 /* Is `malloc` reached through us, or does another allocator stand before us in the search order? */
 bool tly_real_is_behind(void);
 

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "preload/reroute.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
@@ -118,7 +117,7 @@ static int reroute_file(struct dl_phdr_info *info, size_t bytes, void *context) 
 const char *tly_reroute(const void *allocator_file) {
     struct reroute state = {.allocator_file = allocator_file, .our_file = tly_real_file_of((void *)tly_hook_malloc)};
     for (size_t h = 0; h < HOOKS; h++) {
-        void *bound = dlsym(RTLD_DEFAULT, hooks[h].name);
+        void *bound = tly_real_first(hooks[h].name);
         if (bound && tly_real_file_of(bound) == allocator_file) state.theirs[h] = bound;
     }
     dl_iterate_phdr(reroute_file, &state);

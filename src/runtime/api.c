@@ -61,10 +61,10 @@ uint64_t tally_peak_bytes(void) {
 
 /* ---- tags ---- */
 
-void tally_push(const char *name) { tly_tag_push(name, true); }
-void tally_push_copy(const char *name) { tly_tag_push(name, false); }
-uint32_t tally_scope_push(const char *name) { return tly_tag_push(name, true); }
-uint32_t tally_scope_push_copy(const char *name) { return tly_tag_push(name, false); }
+void tally_push(const char *name) { tly_tag_push(name); }
+void tally_push_copy(const char *name) { tly_tag_push_copy(name); }
+uint32_t tally_scope_push(const char *name) { return tly_tag_push(name); }
+uint32_t tally_scope_push_copy(const char *name) { return tly_tag_push_copy(name); }
 
 void tally_pop(void) {
     uint32_t depth = tly_self.depth;

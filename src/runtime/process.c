@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define TALLY_BUILDING
+#include "base/map.h"
 #include "base/say.h"
 #include "core/account.h"
 #include "core/hooks_of_runtime.h"
@@ -310,6 +311,7 @@ static void problem(const char *line) { tly_say("TALLY_CONF: ", line, NULL); }
 void tly_process_early(void) {
     static _Atomic bool done;
     if (atomic_exchange(&done, true)) return;
+    tly_map_init();
     tly_hooks_of_runtime = (struct tly_hooks_of_runtime){tly_process_poll, while_off, forked};
     tly_gate_init();
 }
