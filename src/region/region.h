@@ -62,7 +62,7 @@ struct tly_section {
 enum tly_site_kind {
     TLY_SITE_NONE = 0,
     TLY_SITE_TAG = 1,    /* name: what was pushed */
-    TLY_SITE_MODULE = 2, /* value: index into MODULES; TLY_MODULE_UNKNOWN for code outside every module */
+    TLY_SITE_MODULE = 2, /* module: index into MODULES; TLY_MODULE_UNKNOWN for code outside every module */
     TLY_SITE_THREAD = 3, /* name: the thread's name */
     TLY_SITE_CALLER = 4, /* value: return address of the call, minus the module's bias; module: index into MODULES */
 };
