@@ -176,10 +176,9 @@ static bool describe_site(struct camera *camera, const struct tly_site *site, st
         out->name = (struct tly_bytes){"?", 1};
         return false;
     }
-    uint64_t module = out->kind == TLY_SITE_MODULE ? site->value : site->module;
     if (out->kind == TLY_SITE_CALLER) out->value = site->value;
-    if (module == TLY_MODULE_UNKNOWN) return true;
-    if (module < camera->modules) out->module = camera->new_module[module];
+    if (site->module == TLY_MODULE_UNKNOWN) return true;
+    if (site->module < camera->modules) out->module = camera->new_module[site->module];
     return out->module != TLY_NONE;
 }
 

@@ -109,7 +109,7 @@ static void make_symbols(const char *raw, const char *path) {
                           region_maker_module(maker, "/usr/lib/libgone.so.1", "ijklmnop", 8),
                           region_maker_module(maker, "/usr/lib/libother.so.2", "qrstuvwx", 8)};
     for (uint32_t i = 0; i < 3; i++) {
-        uint32_t node = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_MODULE, "", 0, modules[i], 0));
+        uint32_t node = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, modules[i]));
         region_maker_bill(maker, 1, region_maker_node(maker, node, region_maker_caller(maker, modules[i], 0x1000 + i)),
                           1000 * (3 - i), 3, 0, 0);
     }

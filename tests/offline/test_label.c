@@ -78,10 +78,10 @@ static void test_sites_and_paths(void **state) {
     uint32_t lib = region_maker_module(maker, "/usr/lib/lib\n.so", NULL, 0);
     uint32_t tag = region_maker_node(maker, 0, region_maker_tag(maker, "a/b"));
     uint32_t thread = region_maker_node(maker, tag, region_maker_site(maker, TLY_SITE_THREAD, "worker", 6, 0, 0));
-    uint32_t module = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, lib, 0));
+    uint32_t module = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, lib));
     uint32_t caller = region_maker_node(maker, module, region_maker_caller(maker, lib, 0x1234));
-    uint32_t nowhere = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0,
-                                                                          TLY_MODULE_UNKNOWN, 0));
+    uint32_t nowhere = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0,
+                                                                          TLY_MODULE_UNKNOWN));
     uint32_t lost = region_maker_node(maker, nowhere, region_maker_caller(maker, TLY_MODULE_UNKNOWN, 0x7f0012345678));
     region_maker_bill(maker, 1, caller, 1, 1, 0, 0);
     region_maker_bill(maker, 1, lost, 1, 1, 0, 0);

@@ -71,7 +71,7 @@ static struct tly_snapshot *rich_snapshot(void) {
     struct region_maker *maker = region_maker_reference();
     uint32_t module = region_maker_module(maker, "/usr/lib/lib.so", "abcdefghij", 10);
     uint32_t odd = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_TAG, "a/\n\0\xff", 5, 0, 0));
-    uint32_t in_module = region_maker_node(maker, odd, region_maker_site(maker, TLY_SITE_MODULE, "", 0, module, 0));
+    uint32_t in_module = region_maker_node(maker, odd, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, module));
     region_maker_bill(maker, 1, region_maker_node(maker, in_module, region_maker_caller(maker, module, 0x1234)), 7, 1, 0, 0);
     region_maker_bill(maker, 1, region_maker_node(maker, in_module, region_maker_caller(maker, TLY_MODULE_UNKNOWN, 9)), 8, 2,
                       0, 0);

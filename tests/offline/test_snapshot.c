@@ -179,7 +179,7 @@ static void test_reloaded_module(void **state) {
     uint32_t other = region_maker_module(maker, "/usr/lib/plugin.so", "ABCDEFGH", 8); /* rebuilt meanwhile */
     uint32_t modules[] = {first, again, other};
     for (int i = 0; i < 3; i++) {
-        uint32_t node = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_MODULE, "", 0, modules[i], 0));
+        uint32_t node = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, modules[i]));
         region_maker_bill(maker, 1, region_maker_node(maker, node, region_maker_caller(maker, modules[i], 0x100)),
                           (uint64_t)1 << (4 * i), 1, 0, 0);
     }
