@@ -49,34 +49,20 @@ static __attribute__((noinline)) bool find_child(struct tly_thread *thread, cons
     return account;
 }
 
-static inline void set_node(struct tly_thread *thread, uint32_t node) {
-    if (thread->node == thread->tag_node) thread->node = node; /* else paused */
-    thread->tag_node = node;
-}
-
 /* Remembers the way back, and what was pushed, in one store: a signal handler that pushes and pops at the same depth
  * can come before or after it, not in between. */
-typedef uint64_t pair __attribute__((vector_size(16), may_alias));
-
 static inline void write_slot(struct tly_tag_slot *slot, uintptr_t address, uint32_t before, uint32_t node) {
-    *(volatile pair *)slot = (pair){address, (uint64_t)node << 32 | before};
-}
-
-static inline void step_up(struct tly_thread *thread, uint32_t node) {
-    atomic_signal_fence(memory_order_seq_cst);
-    thread->depth++;
-    atomic_signal_fence(memory_order_seq_cst);
-    set_node(thread, node);
+    *(volatile tly_tag_pair *)slot = (tly_tag_pair){address, (uint64_t)node << 32 | before};
 }
 
 static bool push_node(struct tly_thread *thread, uintptr_t address, uint32_t node) {
     if (thread->depth >= thread->capacity && !tly_thread_grow_stack(thread)) return false;
     write_slot(&thread->stack[thread->depth], address, thread->tag_node, node);
-    step_up(thread, node);
+    tly_tag_step_up(thread, node);
     return true;
 }
 
-static __attribute__((noinline)) uint32_t push_slow(struct tly_thread *thread, const char *name, bool keep) {
+static uint32_t push(struct tly_thread *thread, const char *name, bool keep) {
     uint32_t child;
     bool hit = keep && name && thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) &&
                cached(thread, (uintptr_t)name, &child);
@@ -85,32 +71,12 @@ static __attribute__((noinline)) uint32_t push_slow(struct tly_thread *thread, c
     return push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child) ? depth + 1 : 0;
 }
 
-uint32_t tly_tag_push(const char *name) {
-    struct tly_thread *thread = &tly_self;
-    uint32_t depth = thread->depth;
-    if (__builtin_expect(depth < thread->capacity &&
-                             thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed), 1)) {
-        const pair last = *(volatile pair *)&thread->stack[depth]; /* in one load, as write_slot stores */
-        if (__builtin_expect(last[0] == (uintptr_t)name && (uint32_t)last[1] == thread->tag_node, 1)) {
-            step_up(thread, (uint32_t)(last[1] >> 32));
-            return depth + 1;
-        }
-    }
-    return push_slow(thread, name, true);
-}
+uint32_t tly_tag_push_slow(const char *name) { return push(&tly_self, name, true); }
+uint32_t tly_tag_push_copy(const char *name) { return push(&tly_self, name, false); }
 
-uint32_t tly_tag_push_copy(const char *name) { return push_slow(&tly_self, name, false); }
-
-bool tly_tag_pop_to(uint32_t depth) {
-    struct tly_thread *thread = &tly_self;
-    if (__builtin_expect(depth >= thread->depth, 0)) {
-        if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
-        return false;
-    }
-    set_node(thread, thread->stack[depth].before);
-    atomic_signal_fence(memory_order_seq_cst);
-    thread->depth = depth;
-    return true;
+bool tly_tag_pop_error(void) {
+    if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
+    return false;
 }
 
 void tly_tag_position(struct tly_position *out) {
@@ -130,7 +96,7 @@ int tly_tag_rewind(const struct tly_position *position) {
     if (position->owner != thread->serial || thread->serial == 0 || position->depth > thread->depth) return -EINVAL;
     uint32_t there = position->depth == thread->depth ? thread->tag_node : thread->stack[position->depth].before;
     if (there != position->node) return -EINVAL;
-    set_node(thread, position->node);
+    tly_tag_set_node(thread, position->node);
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth = position->depth;
     return 0;

@@ -2,16 +2,57 @@
 #ifndef TLY_TAGSTACK_H
 #define TLY_TAGSTACK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/thread.h"
+
+/* A slot as one word: written and read by one instruction each, because a signal handler may use the same slot. */
+typedef uint64_t tly_tag_pair __attribute__((vector_size(16), may_alias));
+
+static inline void tly_tag_set_node(struct tly_thread *thread, uint32_t node) {
+    if (thread->node == thread->tag_node) thread->node = node; /* else paused */
+    thread->tag_node = node;
+}
+
+static inline void tly_tag_step_up(struct tly_thread *thread, uint32_t node) {
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->depth++;
+    atomic_signal_fence(memory_order_seq_cst);
+    tly_tag_set_node(thread, node);
+}
+
+uint32_t tly_tag_push_slow(const char *name);
+bool tly_tag_pop_error(void);
+
 /* Pushes a tag whose name stays where it is, so that its address may stand for it. Returns 1 + the depth before, or 0
  * when nothing was pushed (no region yet, no memory for a deeper stack). */
-uint32_t tly_tag_push(const char *name);
+static inline uint32_t tly_tag_push(const char *name) {
+    struct tly_thread *thread = &tly_self;
+    uint32_t depth = thread->depth;
+    if (__builtin_expect(depth < thread->capacity &&
+                             thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed), 1)) {
+        const tly_tag_pair last = *(volatile tly_tag_pair *)&thread->stack[depth];
+        if (__builtin_expect(last[0] == (uintptr_t)name && (uint32_t)last[1] == thread->tag_node, 1)) {
+            tly_tag_step_up(thread, (uint32_t)(last[1] >> 32));
+            return depth + 1;
+        }
+    }
+    return tly_tag_push_slow(name);
+}
 /* The same for a name that may change after the call. */
 uint32_t tly_tag_push_copy(const char *name);
+
 /* Takes off everything above `depth`. False: the stack is not that deep. */
-bool tly_tag_pop_to(uint32_t depth);
+static inline bool tly_tag_pop_to(uint32_t depth) {
+    struct tly_thread *thread = &tly_self;
+    if (__builtin_expect(depth >= thread->depth, 0)) return tly_tag_pop_error();
+    tly_tag_set_node(thread, thread->stack[depth].before);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->depth = depth;
+    return true;
+}
 
 struct tly_position {
     uint32_t node, depth;

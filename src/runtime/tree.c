@@ -331,6 +331,12 @@ tally_tree *tally_tree_get(unsigned flags) {
     size_t result_bytes = (size_t)build.ids * sizeof(struct tally_node) + sites * 128 + names + (uint64_t)sites * 256 + 65536;
     char *scratch = tly_map_reserve(scratch_bytes), *memory = tly_map_reserve(result_bytes);
     if (scratch && memory) {
+        if (build.ids > 10000) { /* both are filled from end to end: fewer page faults */
+            int saved = errno;
+            madvise(scratch, scratch_bytes, MADV_HUGEPAGE);
+            madvise(memory, result_bytes, MADV_HUGEPAGE);
+            errno = saved;
+        }
         build.scratch = (struct arena){scratch, scratch + scratch_bytes};
         build.result = (struct arena){memory, memory + result_bytes};
         build.tree = take(&build.result, sizeof *build.tree);
