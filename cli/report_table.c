@@ -175,17 +175,19 @@ void report_table_note(const struct report *report, uint32_t indent, const char 
 }
 
 static void print_frame(const struct report *report, uint32_t indent, const char *how,
-                        const struct tly_snapshot_frame *frame) {
+                        const struct tly_snapshot_frame *frame, uint32_t further) {
     size_t how_length = strlen(how), length = tly_label_frame(NULL, 0, frame);
-    char *text = malloc(how_length + length + 1);
+    char *text = malloc(how_length + length + 32);
     if (!text) return;
     memcpy(text, how, how_length);
     tly_label_frame(text + how_length, length + 1, frame);
+    if (further) sprintf(text + how_length + length, " (and %u deeper)", further);
     report_table_note(report, indent, text);
     free(text);
 }
 
-/* The label names one function of the chain; these are the ones inside of it, then the ones around it. */
+/* The label names one function of the chain; these are the ones inlined in it, then the ones it was inlined in. How
+ * deep a library nests its own calls is of little use: of those inside, the first is shown, all with --full. */
 void report_table_frames(const struct report *report, uint32_t indent, uint32_t number) {
     const struct tly_snapshot *snapshot = report->snapshot;
     if (number == TLY_NONE) return;
@@ -193,6 +195,8 @@ void report_table_frames(const struct report *report, uint32_t indent, uint32_t 
     if (site->frame_count < 2) return;
     const struct tly_snapshot_frame *frames = &snapshot->frames[site->first_frame];
     uint32_t choice = tly_label_frame_choice(snapshot, site);
-    for (uint32_t i = choice; i-- > 0;) print_frame(report, indent, "with inlined ", &frames[i]);
-    for (uint32_t i = choice + 1; i < site->frame_count; i++) print_frame(report, indent, "inlined by ", &frames[i]);
+    bool all = report->options->full;
+    for (uint32_t i = choice; i-- > 0 && (all || i + 1 == choice);)
+        print_frame(report, indent, "with inlined ", &frames[i], all ? 0 : i);
+    for (uint32_t i = choice + 1; i < site->frame_count; i++) print_frame(report, indent, "inlined by ", &frames[i], 0);
 }

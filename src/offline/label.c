@@ -112,10 +112,64 @@ static void add_address(struct writer *writer, const struct tly_snapshot *snapsh
     add(writer, text, (size_t)length);
 }
 
+/* Length of "<...>" at `at`, with what is nested in it; 0: it does not end. */
+static size_t bracket_length(const char *at, size_t count) {
+    int depth = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (at[i] == '<') depth++;
+        if (at[i] == '>' && --depth == 0) return i + 1;
+    }
+    return 0;
+}
+
+static bool begins(const char *at, size_t count, const char *with) {
+    size_t length = strlen(with);
+    return length <= count && memcmp(at, with, length) == 0;
+}
+
+/* How many of the `count` bytes at `at` stand for `*shorter` (may be ""); 0: none. */
+static size_t shorten(const char *at, size_t count, const char **shorter) {
+    static const char allocator[] = ", std::allocator<", inner[] = "std::__cxx11::";
+    static const struct {
+        const char *name, *shorter;
+    } names[] = {
+        {"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"},
+        {"std::basic_string_view<char, std::char_traits<char> >", "std::string_view"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *shorter = names[i].shorter;
+        if (begins(at, count, names[i].name)) return strlen(names[i].name);
+    }
+    *shorter = "std::";
+    if (begins(at, count, inner)) return strlen(inner);
+    *shorter = "";
+    if (!begins(at, count, allocator)) return 0;
+    size_t before = sizeof allocator - 2, length = before + bracket_length(at + before, count - before);
+    bool last = length > before && (begins(at + length, count - length, ">") || begins(at + length, count - length, " >"));
+    return last ? length : 0; /* the last argument of a template, and not a parameter of a function */
+}
+
+static void add_function(struct writer *writer, struct tly_bytes name, bool in_path) {
+    size_t plain = 0, length; /* from here on nothing was shortened */
+    for (size_t i = 0; i < name.length; i += length) {
+        const char *shorter;
+        bool space = name.bytes[i] == ' ' && i > 0 && name.bytes[i - 1] == '>' && begins(name.bytes + i, name.length - i, " >");
+        length = space ? 1 : shorten(name.bytes + i, name.length - i, &shorter);
+        if (length == 0) {
+            length = 1;
+            continue;
+        }
+        add_escaped(writer, name.bytes + plain, i - plain, in_path);
+        if (!space) add(writer, shorter, strlen(shorter));
+        plain = i + length;
+    }
+    add_escaped(writer, name.bytes + plain, name.length - plain, in_path);
+}
+
 static void add_frame(struct writer *writer, const struct tly_snapshot_frame *frame, bool in_path) {
     char line[16];
     if (frame->function.bytes)
-        add_escaped(writer, frame->function.bytes, frame->function.length, in_path);
+        add_function(writer, frame->function, in_path);
     else
         add(writer, "?", 1);
     if (!frame->file.bytes) return;
@@ -136,7 +190,7 @@ uint32_t tly_label_frame_choice(const struct tly_snapshot *snapshot, const struc
         const struct tly_snapshot_frame *frame = &snapshot->frames[site->first_frame + i];
         if (frame->function.bytes && frame->file.bytes && !tool_chain_source(frame->file)) return i;
     }
-    return 0;
+    return site->frame_count ? site->frame_count - 1 : 0;
 }
 
 static void add_site(struct writer *writer, const struct tly_snapshot *snapshot, uint32_t number, bool in_path) {

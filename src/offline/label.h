@@ -31,7 +31,8 @@ size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapsh
 /* Base name of a module, "?" for code outside every module (TLY_NONE). */
 size_t tly_label_module(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t module);
 
-/* One function of a call site: "load  scene.c:12". */
+/* One function of a call site: "load  scene.c:12". C++ names are shortened: std::string for what it stands for, and no
+ * std::allocator among template arguments. */
 size_t tly_label_frame(char *out, size_t bytes, const struct tly_snapshot_frame *frame);
 
 /* What follows the last '/'. */
@@ -41,7 +42,7 @@ struct tly_bytes tly_label_base_name(struct tly_bytes path);
 size_t tly_utf8_length(const char *bytes, size_t count);
 
 /* Which frame of a caller stands for it in a label: the innermost one in source that is not the tool chain's own
- * (/usr/include, /usr/lib/gcc), else the innermost. An offset from the site's first frame. */
+ * (/usr/include, /usr/lib/gcc), else the outermost. An offset from the site's first frame. */
 uint32_t tly_label_frame_choice(const struct tly_snapshot *snapshot, const struct tly_snapshot_site *site);
 
 #endif

@@ -100,12 +100,37 @@ static void test_sites_and_paths(void **state) {
     tly_snapshot_free(snapshot);
 }
 
+static void expect_function(const char *name, const char *wanted) {
+    struct tly_snapshot_frame frame = {{name, (uint32_t)strlen(name)}, {NULL, 0}, 0};
+    char out[512];
+    tly_label_frame(out, sizeof out, &frame);
+    assert_string_equal(out, wanted);
+}
+
+static void test_shortened_names(void **state) {
+    (void)state;
+    expect_function("f(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)",
+                    "f(std::string const&)");
+    expect_function("std::vector<int, std::allocator<int> >::reserve(unsigned long)", "std::vector<int>::reserve(unsigned long)");
+    expect_function("std::vector<std::vector<int, std::allocator<int> >, std::allocator<std::vector<int, std::allocator<int> > > >::f()",
+                    "std::vector<std::vector<int>>::f()");
+    expect_function("std::map<int, A, std::less<int>, std::allocator<std::pair<int const, A> > >::f()",
+                    "std::map<int, A, std::less<int>>::f()");
+    expect_function("std::__cxx11::list<int, my::pool<int> >::f()", "std::list<int, my::pool<int>>::f()");
+    expect_function("std::__new_allocator<int>::allocate(unsigned long)", "std::__new_allocator<int>::allocate(unsigned long)");
+    expect_function("f(int, std::allocator<int> const&)", "f(int, std::allocator<int> const&)");
+    expect_function("f(int, std::allocator<int>, long)", "f(int, std::allocator<int>, long)");
+    expect_function("broken<int, std::allocator<", "broken<int, std::allocator<");
+    expect_function("operator>> >(int)", "operator>>>(int)");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_short_buffer),
         cmocka_unit_test(test_escape_is_injective),
         cmocka_unit_test(test_sites_and_paths),
+        cmocka_unit_test(test_shortened_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
