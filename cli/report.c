@@ -20,7 +20,8 @@ int tly_cmd_report(int argc, char **argv);
 static const char usage[] =
     "Usage: tally report [options] FILE...\n"
     "\n"
-    "Shows who owned how much memory: the tree of tags, modules, threads and callers in each FILE, a recording (.tally)\n"
+    "Shows who owned how much memory: the tree of tags, modules, threads and callers in each FILE, a recording "
+    "(.tally)\n"
     "or a raw region.\n"
     "\n"
     "  -s, --sort KEY      order and threshold by KEY: bytes (live), blocks (live), allocated (bytes since\n"
@@ -188,10 +189,12 @@ char *report_site_label(const struct report *report, uint32_t site) {
 char *report_row_path(const struct report *report, uint32_t row) {
     const struct tly_rollup *rollup = &report->rollup;
     size_t depth = 0, length;
-    for (uint32_t i = row; i != 0; i = rollup->rows[i].parent) depth++;
+    for (uint32_t i = row; i != 0; i = rollup->rows[i].parent)
+        depth++;
     uint32_t *sites = malloc((depth + 1) * sizeof *sites);
     if (!sites) return NULL;
-    for (uint32_t i = row, at = (uint32_t)depth; i != 0; i = rollup->rows[i].parent) sites[--at] = rollup->rows[i].site;
+    for (uint32_t i = row, at = (uint32_t)depth; i != 0; i = rollup->rows[i].parent)
+        sites[--at] = rollup->rows[i].site;
     length = tly_label_path(NULL, 0, report->snapshot, sites, depth);
     char *path = malloc(length + 1);
     if (path) tly_label_path(path, length + 1, report->snapshot, sites, depth);
@@ -224,7 +227,8 @@ static void set_up_terminal(struct report *report, int colour) {
     bool terminal = isatty(STDOUT_FILENO);
     report->width = terminal ? terminal_width() : 0;
     report->bars = report->width >= 80;
-    report->colour = colour > 0 || (colour < 0 && terminal && !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0));
+    report->colour =
+        colour > 0 || (colour < 0 && terminal && !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0));
 }
 
 static int print(const struct report *report) {
@@ -257,7 +261,9 @@ static int report_file(const char *path, const struct report_options *given, int
     if (text && !own.sort_given && snapshot->totals.sum.alloc_blocks == snapshot->totals.sum.free_blocks)
         own.sort = TLY_SORT_ALLOCATED;
     result = tly_snapshot_symbolise(snapshot);
-    if (result == 0) result = tly_rollup_make(snapshot, !options->full || options->format == REPORT_SITES, options->sort, &report.rollup);
+    if (result == 0)
+        result =
+            tly_rollup_make(snapshot, !options->full || options->format == REPORT_SITES, options->sort, &report.rollup);
     if (result == 0) {
         if (text && !first) fputc('\n', stdout);
         result = print(&report);

@@ -17,11 +17,11 @@ struct report_options {
     enum report_format format;
     enum tly_rollup_sort sort;
     bool sort_given;
-    bool full;             /* do not fold repeated call sites */
-    bool exact_figures;    /* all digits in the tables */
-    uint32_t depth;        /* levels below the root; UINT32_MAX: all */
-    const char *tag;       /* shell pattern; NULL: everything */
-    uint64_t min;          /* rows below it go into the remainder; in the unit of the sort */
+    bool full;              /* do not fold repeated call sites */
+    bool exact_figures;     /* all digits in the tables */
+    uint32_t depth;         /* levels below the root; UINT32_MAX: all */
+    const char *tag;        /* shell pattern; NULL: everything */
+    uint64_t min;           /* rows below it go into the remainder; in the unit of the sort */
     uint32_t min_permyriad; /* the same as a share of the whole, in 1/100 percent */
     bool min_given;
 };

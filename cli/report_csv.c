@@ -59,7 +59,8 @@ static int print_row(const struct report *report, uint32_t row, uint32_t depth) 
         fputc(',', out);
         if (site && site->kind == TLY_SITE_CALLER) fprintf(out, "0x%" PRIx64, site->value);
         const struct tly_snapshot_frame *frame = NULL;
-        if (site && site->frame_count) frame = &snapshot->frames[site->first_frame + tly_label_frame_choice(snapshot, site)];
+        if (site && site->frame_count)
+            frame = &snapshot->frames[site->first_frame + tly_label_frame_choice(snapshot, site)];
         fputc(',', out);
         if (frame && result == 0) result = print_bytes(out, frame->function);
         fputc(',', out);
@@ -83,7 +84,8 @@ int report_csv(const struct report *report) {
     do {
         const struct tly_row *at = &report->rollup.rows[row];
         bool shown = tly_rollup_figure(&at->inclusive, report->options->sort) >= threshold;
-        if (depth <= matched_depth) matched_depth = report->options->tag && report_matches(report, row) ? depth : UINT32_MAX;
+        if (depth <= matched_depth)
+            matched_depth = report->options->tag && report_matches(report, row) ? depth : UINT32_MAX;
         if (shown && (!report->options->tag || matched_depth != UINT32_MAX)) result = print_row(report, row, depth);
         row = report_next_row(report, 0, row, shown && depth < report->options->depth, &depth);
     } while (row != 0 && result == 0);

@@ -142,7 +142,8 @@ static void print_certainty(const struct report *report) {
     else if (snapshot->exact)
         fputs("exact, in bytes as requested", report->out);
     else
-        fputs("exact counters, read one after the other while the program ran: each is right at some moment of the reading",
+        fputs("exact counters, read one after the other while the program ran: each is right at some moment of the "
+              "reading",
               report->out);
     fputc('\n', report->out);
     if (!snapshot->note.bytes) return;
@@ -207,7 +208,8 @@ static void print_overhead(const struct report *report) {
     uint64_t sum = 0;
     char text[TLY_NUMBER_BYTES], more[96];
     const char *separator = " (";
-    for (int i = 0; i < TLY_OWN_COUNT; i++) sum += counters->own_bytes[i];
+    for (int i = 0; i < TLY_OWN_COUNT; i++)
+        sum += counters->own_bytes[i];
     title(report, "overhead");
     fprintf(report->out, "Tally's own memory %s", tly_number_size(text, sizeof text, sum));
     for (int i = 0; i < TLY_OWN_COUNT; i++) {

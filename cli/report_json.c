@@ -50,7 +50,8 @@ static void print_bytes(FILE *out, const char *field, struct tly_bytes bytes) {
     print_text(out, bytes.bytes, bytes.length);
     if (is_utf8(bytes)) return;
     fprintf(out, ",\"%s_hex\":\"", field);
-    for (uint32_t i = 0; i < bytes.length; i++) fprintf(out, "%02x", (unsigned char)bytes.bytes[i]);
+    for (uint32_t i = 0; i < bytes.length; i++)
+        fprintf(out, "%02x", (unsigned char)bytes.bytes[i]);
     fputc('"', out);
 }
 
@@ -150,7 +151,8 @@ static void print_modules(FILE *out, const struct tly_snapshot *snapshot) {
         fprintf(out, "%s{\"id\":%u", i ? "," : "", i);
         print_bytes(out, "path", module->path);
         fputs(",\"build_id\":\"", out);
-        for (uint32_t k = 0; k < module->build_id_bytes; k++) fprintf(out, "%02x", module->build_id[k]);
+        for (uint32_t k = 0; k < module->build_id_bytes; k++)
+            fprintf(out, "%02x", module->build_id[k]);
         fprintf(out, "\",\"start\":%" PRIu64 ",\"end\":%" PRIu64 ",\"bias\":%" PRIu64, module->start, module->end,
                 module->bias);
         fprintf(out, ",\"symbols\":\"%s\"}", states[module->symbols]);
@@ -213,7 +215,8 @@ static int print_nodes(const struct report *report) {
     do {
         const struct tly_row *at = &report->rollup.rows[row];
         bool shown = tly_rollup_figure(&at->inclusive, report->options->sort) >= threshold;
-        if (depth <= matched_depth) matched_depth = report->options->tag && report_matches(report, row) ? depth : UINT32_MAX;
+        if (depth <= matched_depth)
+            matched_depth = report->options->tag && report_matches(report, row) ? depth : UINT32_MAX;
         if (shown && (!report->options->tag || matched_depth != UINT32_MAX)) {
             fputs(separator, report->out);
             separator = ",";

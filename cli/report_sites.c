@@ -34,7 +34,8 @@ static int compare_flat(const void *a, const void *b, void *context) {
     } else {
         const enum tly_rollup_sort keys[] = {sort, TLY_SORT_BYTES, TLY_SORT_ALLOCATED, TLY_SORT_ALLOCATIONS};
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            uint64_t left = tly_rollup_figure(&x->inclusive, keys[i]), right = tly_rollup_figure(&y->inclusive, keys[i]);
+            uint64_t left = tly_rollup_figure(&x->inclusive, keys[i]),
+                     right = tly_rollup_figure(&y->inclusive, keys[i]);
             if (left != right) return left > right ? -1 : 1;
         }
     }
@@ -104,8 +105,9 @@ int report_sites(const struct report *report) {
             result = print_site(report, &flat[i]);
     }
     free(flat);
-    if (hidden) fprintf(report->out, "\u2026 %s more below the threshold (--min 0 shows all)\n",
-                        tly_number_exact(number, sizeof number, hidden));
+    if (hidden)
+        fprintf(report->out, "\u2026 %s more below the threshold (--min 0 shows all)\n",
+                tly_number_exact(number, sizeof number, hidden));
     fputs("A block counts for every call site on its path: shares add up to more than 100 %.\n", report->out);
     return result;
 }

@@ -46,7 +46,8 @@ static void print_bar(const struct report *report, uint64_t part, uint64_t whole
     if (length > BAR_COLUMNS * 8) length = BAR_COLUMNS * 8;
     uint64_t used = length / 8 + (length % 8 != 0);
     if (report->colour) fputs("\033[36m", report->out);
-    for (uint64_t i = 0; i < length / 8; i++) fputs("\u2588", report->out);
+    for (uint64_t i = 0; i < length / 8; i++)
+        fputs("\u2588", report->out);
     fputs(eighths[length % 8], report->out);
     if (report->colour) fputs("\033[0m", report->out);
     fprintf(report->out, "%*s", (int)(BAR_COLUMNS - used), "");
@@ -72,7 +73,8 @@ static uint32_t character_columns(const char *text, size_t *bytes) {
 
 static uint32_t text_columns(const char *text) {
     uint32_t columns = 0;
-    for (size_t bytes; *text; text += bytes) columns += character_columns(text, &bytes);
+    for (size_t bytes; *text; text += bytes)
+        columns += character_columns(text, &bytes);
     return columns;
 }
 
@@ -83,7 +85,8 @@ static void print_label(const struct report *report, const char *label, uint32_t
         return;
     }
     const char *tail = "";
-    for (const char *at = label; (at = strstr(at, "  ")) != NULL; at++) tail = at;
+    for (const char *at = label; (at = strstr(at, "  ")) != NULL; at++)
+        tail = at;
     uint32_t tail_columns = text_columns(tail);
     if (tail_columns + 8 > room) {
         tail = "";
@@ -119,8 +122,8 @@ void report_table_head(const struct report *report, const char *direct_title) {
     if (report->options->sort == TLY_SORT_ALLOCATED && !report->options->sort_given)
         fputs("Everything was freed by then. This is who had allocated how much:\n", report->out);
     if (report->colour) fputs("\033[1m", report->out);
-    fprintf(report->out, "%*s%*s%*s%*s%*s%*s%*s", figure_columns(report, false), cumulative ? "allocated" : "bytes", GAP,
-            "", figure_columns(report, false), direct_title, GAP, "", figure_columns(report, true),
+    fprintf(report->out, "%*s%*s%*s%*s%*s%*s%*s", figure_columns(report, false), cumulative ? "allocated" : "bytes",
+            GAP, "", figure_columns(report, false), direct_title, GAP, "", figure_columns(report, true),
             cumulative ? "allocs" : "blocks", GAP, "", SHARE_COLUMNS, "share");
     if (report->colour) fputs("\033[0m", report->out);
     fputc('\n', report->out);
@@ -198,5 +201,6 @@ void report_table_frames(const struct report *report, uint32_t indent, uint32_t 
     bool all = report->options->full;
     for (uint32_t i = choice; i-- > 0 && (all || i + 1 == choice);)
         print_frame(report, indent, "with inlined ", &frames[i], all ? 0 : i);
-    for (uint32_t i = choice + 1; i < site->frame_count; i++) print_frame(report, indent, "inlined by ", &frames[i], 0);
+    for (uint32_t i = choice + 1; i < site->frame_count; i++)
+        print_frame(report, indent, "inlined by ", &frames[i], 0);
 }

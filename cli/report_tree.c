@@ -26,7 +26,8 @@ static bool is_shown(const struct walk *walk, uint32_t row) {
 
 /* `row`, or the next of its siblings that is shown; 0: none. */
 static uint32_t shown_from(const struct walk *walk, uint32_t row) {
-    while (row != 0 && !is_shown(walk, row)) row = walk->report->rollup.rows[row].next_sibling;
+    while (row != 0 && !is_shown(walk, row))
+        row = walk->report->rollup.rows[row].next_sibling;
     return row;
 }
 

@@ -11,7 +11,8 @@ static size_t digits(char *out, uint64_t number) { /* out: at least 20 bytes; no
         reversed[count++] = (char)('0' + number % 10);
         number /= 10;
     } while (number);
-    for (size_t i = 0; i < count; i++) out[i] = reversed[count - 1 - i];
+    for (size_t i = 0; i < count; i++)
+        out[i] = reversed[count - 1 - i];
     return count;
 }
 
@@ -19,13 +20,15 @@ static size_t digits(char *out, uint64_t number) { /* out: at least 20 bytes; no
 static char *finish(char *out, size_t bytes, const char *text, size_t length) {
     if (bytes == 0) return out;
     if (length > bytes - 1) length = bytes - 1;
-    for (size_t i = 0; i < length; i++) out[i] = text[i];
+    for (size_t i = 0; i < length; i++)
+        out[i] = text[i];
     out[length] = '\0';
     return out;
 }
 
 static size_t append(char *text, size_t length, const char *more) {
-    while (*more) text[length++] = *more++;
+    while (*more)
+        text[length++] = *more++;
     return length;
 }
 
@@ -145,7 +148,8 @@ int tly_number_parse_size(const char *text, uint64_t *out) {
         }
     }
     if (!any) return -EINVAL;
-    while (*at == ' ') at++;
+    while (*at == ' ')
+        at++;
     static const char prefixes[] = "kmgtpe";
     int power = 0;
     char lower = (char)(*at | 0x20);

@@ -17,7 +17,9 @@ struct tly_arena {
     struct chunk *chunks; /* the first is the one that small pieces are cut from */
 };
 
-struct tly_arena *tly_arena_new(void) { return calloc(1, sizeof(struct tly_arena)); }
+struct tly_arena *tly_arena_new(void) {
+    return calloc(1, sizeof(struct tly_arena));
+}
 
 void tly_arena_free(struct tly_arena *arena) {
     if (!arena) return;

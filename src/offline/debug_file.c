@@ -113,8 +113,8 @@ static bool find_by_link(Elf *elf, const char *binary, const struct tly_snapshot
     bool found = false;
     static const char *const patterns[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s%.*s/%s"};
     for (int i = 0; slash && i < 3 && !found; i++) {
-        int length = snprintf(path, sizeof path, patterns[i], i == 2 ? debug_directory : "", (int)(slash - real), real,
-                              name);
+        int length =
+            snprintf(path, sizeof path, patterns[i], i == 2 ? debug_directory : "", (int)(slash - real), real, name);
         found = length > 0 && (size_t)length < sizeof path && strcmp(path, real) != 0 &&
                 try_separate(path, module, &crc, out);
     }

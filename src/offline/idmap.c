@@ -6,7 +6,8 @@
 
 int tly_idmap_make(struct tly_idmap *map, uint32_t keys) {
     uint64_t slots = 16;
-    while (slots < 2 * (uint64_t)keys) slots *= 2;
+    while (slots < 2 * (uint64_t)keys)
+        slots *= 2;
     map->slots = slots <= (uint64_t)1 << 31 ? calloc(slots, sizeof *map->slots) : NULL;
     map->mask = (uint32_t)(slots - 1);
     return map->slots ? 0 : -ENOMEM;

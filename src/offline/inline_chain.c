@@ -207,7 +207,8 @@ static void place_call(struct tly_chain_link *link, Dwarf_Die *unit, Dwarf_Die *
     size_t count;
     link->line = (int)number_attribute(inlined, DW_AT_call_line);
     Dwarf_Word file = number_attribute(inlined, DW_AT_call_file);
-    if (dwarf_getsrcfiles(unit, &files, &count) == 0 && file < count) link->file = dwarf_filesrc(files, file, NULL, NULL);
+    if (dwarf_getsrcfiles(unit, &files, &count) == 0 && file < count)
+        link->file = dwarf_filesrc(files, file, NULL, NULL);
 }
 
 static void place_address(struct tly_chain_link *link, Dwarf_Die *unit, uint64_t address) {

@@ -89,7 +89,8 @@ size_t tly_label_escape(char *out, size_t bytes, const char *name, size_t length
 
 struct tly_bytes tly_label_base_name(struct tly_bytes path) {
     for (uint32_t i = path.length; i-- > 0;) {
-        if (path.bytes[i] == '/' && i + 1 < path.length) return (struct tly_bytes){path.bytes + i + 1, path.length - i - 1};
+        if (path.bytes[i] == '/' && i + 1 < path.length)
+            return (struct tly_bytes){path.bytes + i + 1, path.length - i - 1};
     }
     return path;
 }
@@ -103,12 +104,12 @@ static void add_module(struct writer *writer, const struct tly_snapshot *snapsho
     add_escaped(writer, name.bytes, name.length, in_path);
 }
 
-static void add_address(struct writer *writer, const struct tly_snapshot *snapshot, const struct tly_snapshot_site *site,
-                        bool in_path) {
+static void add_address(struct writer *writer, const struct tly_snapshot *snapshot,
+                        const struct tly_snapshot_site *site, bool in_path) {
     char text[32];
     if (site->module != TLY_NONE) add_module(writer, snapshot, site->module, in_path);
-    int length = snprintf(text, sizeof text, "%s0x%llx", site->module != TLY_NONE ? "+" : "",
-                          (unsigned long long)site->value);
+    int length =
+        snprintf(text, sizeof text, "%s0x%llx", site->module != TLY_NONE ? "+" : "", (unsigned long long)site->value);
     add(writer, text, (size_t)length);
 }
 
@@ -145,7 +146,8 @@ static size_t shorten(const char *at, size_t count, const char **shorter) {
     *shorter = "";
     if (!begins(at, count, allocator)) return 0;
     size_t before = sizeof allocator - 2, length = before + bracket_length(at + before, count - before);
-    bool last = length > before && (begins(at + length, count - length, ">") || begins(at + length, count - length, " >"));
+    bool last =
+        length > before && (begins(at + length, count - length, ">") || begins(at + length, count - length, " >"));
     return last ? length : 0; /* the last argument of a template, and not a parameter of a function */
 }
 
@@ -153,7 +155,8 @@ static void add_function(struct writer *writer, struct tly_bytes name, bool in_p
     size_t plain = 0, length; /* from here on nothing was shortened */
     for (size_t i = 0; i < name.length; i += length) {
         const char *shorter;
-        bool space = name.bytes[i] == ' ' && i > 0 && name.bytes[i - 1] == '>' && begins(name.bytes + i, name.length - i, " >");
+        bool space =
+            name.bytes[i] == ' ' && i > 0 && name.bytes[i - 1] == '>' && begins(name.bytes + i, name.length - i, " >");
         length = space ? 1 : shorten(name.bytes + i, name.length - i, &shorter);
         if (length == 0) {
             length = 1;
@@ -182,7 +185,8 @@ static void add_frame(struct writer *writer, const struct tly_snapshot_frame *fr
 }
 
 static bool tool_chain_source(struct tly_bytes file) {
-    return file.bytes && (strncmp(file.bytes, "/usr/include/", 13) == 0 || strncmp(file.bytes, "/usr/lib/gcc", 12) == 0);
+    return file.bytes &&
+           (strncmp(file.bytes, "/usr/include/", 13) == 0 || strncmp(file.bytes, "/usr/lib/gcc", 12) == 0);
 }
 
 uint32_t tly_label_frame_choice(const struct tly_snapshot *snapshot, const struct tly_snapshot_site *site) {
@@ -228,7 +232,8 @@ size_t tly_label_module(char *out, size_t bytes, const struct tly_snapshot *snap
     return finish(&writer);
 }
 
-size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapshot, const uint32_t *sites, size_t count) {
+size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapshot, const uint32_t *sites,
+                      size_t count) {
     struct writer writer = {.out = out, .bytes = bytes};
     if (count == 0) add(&writer, "__root", 6);
     for (size_t i = 0; i < count; i++) {
@@ -240,7 +245,8 @@ size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapsh
 
 size_t tly_label_node(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t node) {
     size_t depth = 0, length;
-    for (uint32_t i = node; i != 0; i = snapshot->nodes[i].parent) depth++;
+    for (uint32_t i = node; i != 0; i = snapshot->nodes[i].parent)
+        depth++;
     uint32_t *sites = malloc((depth + 1) * sizeof *sites);
     if (!sites) return tly_label_path(out, bytes, snapshot, NULL, 0);
     for (uint32_t i = node, at = (uint32_t)depth; i != 0; i = snapshot->nodes[i].parent)

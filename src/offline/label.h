@@ -26,7 +26,8 @@ size_t tly_label_site(char *out, size_t bytes, const struct tly_snapshot *snapsh
 size_t tly_label_node(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t node);
 
 /* The path of `count` sites, the outermost first; none: `__root`. */
-size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapshot, const uint32_t *sites, size_t count);
+size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapshot, const uint32_t *sites,
+                      size_t count);
 
 /* Base name of a module, "?" for code outside every module (TLY_NONE). */
 size_t tly_label_module(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t module);

@@ -13,7 +13,7 @@
 struct packer {
     const struct tly_snapshot *snapshot;
     struct tly_arena *arena;
-    struct tly_idmap map;      /* of strings: equal ones are stored once */
+    struct tly_idmap map; /* of strings: equal ones are stored once */
     struct tly_bytes *strings;
     uint32_t string_count;
     uint64_t string_bytes;
@@ -154,7 +154,8 @@ static void pack_sites(struct packer *packer, Tally__Sites *to) {
 static void pack_frames(struct packer *packer, Tally__Frames *to) {
     const struct tly_snapshot *snapshot = packer->snapshot;
     size_t count = 0, at = 0;
-    for (uint32_t i = 0; i < snapshot->site_count; i++) count += snapshot->sites[i].frame_count;
+    for (uint32_t i = 0; i < snapshot->site_count; i++)
+        count += snapshot->sites[i].frame_count;
     tally__frames__init(to);
     to->n_function_plus_1 = to->n_file_plus_1 = to->n_line = count;
     to->function_plus_1 = take(packer, count, sizeof *to->function_plus_1);
@@ -251,7 +252,8 @@ static int pack_message(struct packer *packer, uint8_t **out, size_t *out_bytes)
 int tly_record_pack(const struct tly_snapshot *snapshot, uint8_t **out, size_t *out_bytes) {
     struct packer packer = {.snapshot = snapshot, .arena = tly_arena_new()};
     uint64_t most_strings = (uint64_t)snapshot->site_count + 1;
-    for (uint32_t i = 0; i < snapshot->site_count; i++) most_strings += 2 * (uint64_t)snapshot->sites[i].frame_count;
+    for (uint32_t i = 0; i < snapshot->site_count; i++)
+        most_strings += 2 * (uint64_t)snapshot->sites[i].frame_count;
     int result = -ENOMEM;
     if (packer.arena && most_strings < UINT32_MAX) {
         packer.strings = take(&packer, most_strings, sizeof *packer.strings);

@@ -76,7 +76,8 @@ static void unpack_counters(const Tally__Counters *from, struct tly_snapshot_cou
     to->consolidations = from->consolidations;
     to->index_overflow = from->index_overflow;
     to->block_map_chunks = from->block_map_chunks;
-    for (size_t i = 0; i < from->n_own_bytes && i < TLY_OWN_COUNT; i++) to->own_bytes[i] = from->own_bytes[i];
+    for (size_t i = 0; i < from->n_own_bytes && i < TLY_OWN_COUNT; i++)
+        to->own_bytes[i] = from->own_bytes[i];
     to->nodes = from->nodes;
     to->sites = from->sites;
 }

@@ -23,8 +23,8 @@ enum { TEXT_BYTES = 512 };
 struct scan {
     const unsigned char *data;
     uint64_t bytes;
-    uint64_t at;              /* offset of the record that comes next */
-    uint32_t snapshots;       /* records of snapshots seen, whole or not */
+    uint64_t at;               /* offset of the record that comes next */
+    uint32_t snapshots;        /* records of snapshots seen, whole or not */
     struct tly_snapshot *last; /* the last whole one */
     uint32_t last_number;      /* which one that was, from 1 */
     bool ended;
@@ -45,7 +45,8 @@ static uint8_t *unfold(struct scan *scan, const struct tly_record_head *head, co
     *why = "a record that cannot be decompressed";
     if (head->compression > TLY_RECORD_ZSTD) return NULL;
     if (head->compression == TLY_RECORD_PLAIN && head->raw_bytes != head->stored_bytes) return NULL;
-    if (head->compression == TLY_RECORD_ZSTD && ZSTD_getFrameContentSize(payload, head->stored_bytes) != head->raw_bytes)
+    if (head->compression == TLY_RECORD_ZSTD &&
+        ZSTD_getFrameContentSize(payload, head->stored_bytes) != head->raw_bytes)
         return NULL;
     uint8_t *raw = malloc(head->raw_bytes + 1);
     if (!raw) {
@@ -130,27 +131,32 @@ int tly_recording_parse(const char *name, const void *data, size_t bytes, struct
     struct tly_file_head head;
     *out = NULL;
     if (bytes < sizeof head)
-        return tly_failure(-EBADMSG, error, error_bytes,
-                           "%s: a recording that is cut off inside its header (at byte %zu): nothing can be read from it",
-                           name, bytes);
+        return tly_failure(
+            -EBADMSG, error, error_bytes,
+            "%s: a recording that is cut off inside its header (at byte %zu): nothing can be read from it", name,
+            bytes);
     memcpy(&head, data, sizeof head);
     if (memcmp(head.magic, TLY_RECORDING_MAGIC, sizeof head.magic) != 0)
         return tly_failure(-EBADMSG, error, error_bytes, "%s: not a recording: it does not begin with %s", name,
                            TLY_RECORDING_MAGIC);
     if (crc_of(&head, offsetof(struct tly_file_head, crc)) != head.crc)
-        return tly_failure(-EBADMSG, error, error_bytes,
-                           "%s: damaged recording: the checksum of its header (at byte 0) does not match; get a fresh copy "
-                           "or record again", name);
+        return tly_failure(
+            -EBADMSG, error, error_bytes,
+            "%s: damaged recording: the checksum of its header (at byte 0) does not match; get a fresh copy "
+            "or record again",
+            name);
     if (head.version != TLY_RECORDING_VERSION)
-        return tly_failure(-EBADMSG, error, error_bytes,
-                           "%s: a recording of format version %u, this tally reads version %u: use the tally that wrote it",
-                           name, head.version, TLY_RECORDING_VERSION);
+        return tly_failure(
+            -EBADMSG, error, error_bytes,
+            "%s: a recording of format version %u, this tally reads version %u: use the tally that wrote it", name,
+            head.version, TLY_RECORDING_VERSION);
     struct scan scan = {.data = data, .bytes = bytes, .at = head.header_bytes};
     if (head.header_bytes < sizeof head || head.header_bytes > bytes) {
         scan.at = bytes;
         note_trouble(&scan, "the file is cut off inside its header", bytes);
     }
-    while (next_record(&scan)) continue;
+    while (next_record(&scan))
+        continue;
     if (!scan.last) {
         const char *trouble = scan.trouble[0] ? scan.trouble : "it holds no snapshot";
         return tly_failure(scan.no_memory ? -ENOMEM : -EBADMSG, error, error_bytes,
@@ -174,8 +180,10 @@ static int load_recording(const char *path, int fd, uint64_t bytes, struct tly_s
     if (!data) return tly_failure(-ENOMEM, error, error_bytes, "%s: not enough memory", path);
     while (got < bytes && length > 0) {
         length = pread(fd, data + got, bytes - got, (off_t)got);
-        if (length < 0 && errno == EINTR) length = 1;
-        else if (length > 0) got += (uint64_t)length;
+        if (length < 0 && errno == EINTR)
+            length = 1;
+        else if (length > 0)
+            got += (uint64_t)length;
     }
     int result = length < 0 ? tly_failure(-errno, error, error_bytes, "%s: %s", path, strerror(errno))
                             : tly_recording_parse(path, data, got, out, error, error_bytes);
@@ -200,7 +208,8 @@ static int load_region(const char *path, const struct stat *status, struct tly_s
     const char *why = "";
     char text[TEXT_BYTES];
     int result = tly_view_open(path, &view, &why);
-    if (result == -EBADMSG) return tly_failure(result, error, error_bytes, "%s: %s; get a fresh copy or record again", path, why);
+    if (result == -EBADMSG)
+        return tly_failure(result, error, error_bytes, "%s: %s; get a fresh copy or record again", path, why);
     if (result != 0) return tly_failure(result, error, error_bytes, "%s: %s", path, strerror(-result));
     result = tly_snapshot_from_view(&view, out, text, sizeof text);
     if (result == 0)
@@ -224,7 +233,8 @@ int tly_snapshot_load(const char *path, struct tly_snapshot **out, char *error, 
     int result;
     ssize_t length = S_ISREG(status.st_mode) ? pread(fd, magic, sizeof magic, 0) : 0;
     if (!S_ISREG(status.st_mode))
-        result = tly_failure(-EINVAL, error, error_bytes, "%s: not a regular file: give a .tally file or a region", path);
+        result =
+            tly_failure(-EINVAL, error, error_bytes, "%s: not a regular file: give a .tally file or a region", path);
     else if (length == 0)
         result = tly_failure(-EBADMSG, error, error_bytes, "%s: the file is empty", path);
     else if (length == sizeof magic && memcmp(magic, TLY_REGION_MAGIC, sizeof magic) == 0)
@@ -232,8 +242,9 @@ int tly_snapshot_load(const char *path, struct tly_snapshot **out, char *error, 
     else if (length > 0 && memcmp(magic, TLY_RECORDING_MAGIC, (size_t)length) == 0)
         result = load_recording(path, fd, (uint64_t)status.st_size, out, error, error_bytes);
     else
-        result = tly_failure(-EBADMSG, error, error_bytes,
-                             "%s: neither a recording (.tally) nor a region of Tally: it begins with other bytes", path);
+        result =
+            tly_failure(-EBADMSG, error, error_bytes,
+                        "%s: neither a recording (.tally) nor a region of Tally: it begins with other bytes", path);
     close(fd);
     return result;
 }

@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 struct tly_file_head {
-    char magic[8];         /* TLY_RECORDING_MAGIC */
+    char magic[8]; /* TLY_RECORDING_MAGIC */
     uint32_t version;
     uint32_t header_bytes; /* where the first record begins; later versions may make it larger */
     uint64_t reserved[2];
     uint32_t reserved1;
-    uint32_t crc;          /* CRC-32 of the bytes before it */
+    uint32_t crc; /* CRC-32 of the bytes before it */
 };
 
 enum tly_record_kind {
@@ -25,8 +25,8 @@ enum tly_record_kind {
 enum { TLY_RECORD_PLAIN = 0, TLY_RECORD_ZSTD = 1 };
 
 struct tly_record_head {
-    uint32_t kind;        /* enum tly_record_kind; readers skip what they do not know */
-    uint32_t compression; /* TLY_RECORD_PLAIN or TLY_RECORD_ZSTD */
+    uint32_t kind;         /* enum tly_record_kind; readers skip what they do not know */
+    uint32_t compression;  /* TLY_RECORD_PLAIN or TLY_RECORD_ZSTD */
     uint64_t stored_bytes; /* of the payload in the file */
     uint64_t raw_bytes;    /* of the message in it */
     uint32_t payload_crc;  /* CRC-32 of the stored payload */

@@ -83,8 +83,8 @@ static int open_temporary(const char *path, char *name, size_t name_bytes) {
         uint64_t random = 0;
         if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)getpid() << 8 | (unsigned)attempt;
         /* not made from the name itself, which may be as long as a name can be */
-        int length = snprintf(name, name_bytes, "%.*s.tally-%016llx.part", directory_bytes, path,
-                              (unsigned long long)random);
+        int length =
+            snprintf(name, name_bytes, "%.*s.tally-%016llx.part", directory_bytes, path, (unsigned long long)random);
         if (length < 0 || (size_t)length >= name_bytes) return -ENAMETOOLONG;
         int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd >= 0) return fd;

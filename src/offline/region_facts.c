@@ -92,7 +92,8 @@ static void copy_counters(const struct tly_view *view, struct tly_snapshot_count
     counters->spills = load(&region->spills);
     counters->index_overflow = load(&region->index_overflow);
     counters->block_map_chunks = load(&region->block_map_chunks);
-    for (int i = 0; i < TLY_OWN_COUNT; i++) counters->own_bytes[i] = load(&region->own_bytes[i]);
+    for (int i = 0; i < TLY_OWN_COUNT; i++)
+        counters->own_bytes[i] = load(&region->own_bytes[i]);
     counters->nodes = tly_view_count(view, TLY_SEC_NODES);
     counters->sites = tly_view_count(view, TLY_SEC_SITES);
 }
@@ -114,7 +115,8 @@ static uint64_t start_ticks(uint32_t pid) {
     fclose(file);
     line[length] = '\0';
     char *at = strrchr(line, ')');
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 

@@ -105,7 +105,8 @@ static int bill_folded(struct tly_rollup *rollup) {
 }
 
 static void add_up(struct tly_rollup *rollup) {
-    for (uint32_t i = 0; i < rollup->count; i++) rollup->rows[i].inclusive = rollup->rows[i].direct;
+    for (uint32_t i = 0; i < rollup->count; i++)
+        rollup->rows[i].inclusive = rollup->rows[i].direct;
     for (uint32_t i = rollup->count; i-- > 1;)
         add_balance(&rollup->rows[rollup->rows[i].parent].inclusive, &rollup->rows[i].inclusive);
 }
@@ -158,7 +159,8 @@ static int compare_rows(const void *a, const void *b, void *context) {
     if (order->sort != TLY_SORT_NAME) {
         const enum tly_rollup_sort keys[] = {order->sort, TLY_SORT_BYTES, TLY_SORT_ALLOCATED, TLY_SORT_ALLOCATIONS};
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            uint64_t x = tly_rollup_figure(&left->inclusive, keys[i]), y = tly_rollup_figure(&right->inclusive, keys[i]);
+            uint64_t x = tly_rollup_figure(&left->inclusive, keys[i]),
+                     y = tly_rollup_figure(&right->inclusive, keys[i]);
             if (x != y) return x > y ? -1 : 1;
         }
     }
@@ -170,7 +172,8 @@ static int link_children(struct tly_rollup *rollup, enum tly_rollup_sort sort) {
     uint32_t *sorted = malloc(((size_t)count + 1) * sizeof *sorted);
     struct order order = {rollup, sort};
     if (!sorted) return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) sorted[i] = i + 1;
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = i + 1;
     qsort_r(sorted, count, sizeof *sorted, compare_rows, &order);
     for (uint32_t i = count; i-- > 0;) {
         struct tly_row *row = &rollup->rows[sorted[i]];

@@ -18,8 +18,8 @@ enum tly_rollup_sort {
 };
 
 struct tly_row {
-    uint32_t site;   /* TLY_NONE in the root */
-    uint32_t parent; /* row; smaller than the own index. 0 in the root */
+    uint32_t site;                      /* TLY_NONE in the root */
+    uint32_t parent;                    /* row; smaller than the own index. 0 in the root */
     uint32_t first_child, next_sibling; /* rows, in the order of the sort; 0: none */
     struct tly_balance direct, inclusive;
 };
@@ -33,8 +33,7 @@ struct tly_rollup {
 
 /* `fold`: a call site that is already on the path makes no new row (A, B, C, B, C gives A, A/B, A/B/C); what is billed
  * below goes to the longest row. 0 or -ENOMEM. */
-int tly_rollup_make(const struct tly_snapshot *snapshot, bool fold, enum tly_rollup_sort sort,
-                    struct tly_rollup *out);
+int tly_rollup_make(const struct tly_snapshot *snapshot, bool fold, enum tly_rollup_sort sort, struct tly_rollup *out);
 void tly_rollup_free(struct tly_rollup *rollup);
 
 static inline uint64_t tly_live_bytes(const struct tly_balance *balance) {

@@ -186,7 +186,8 @@ static int number_sites(struct camera *camera) {
     struct tly_snapshot *snapshot = camera->snapshot;
     struct tly_idmap map;
     uint32_t wanted = 0;
-    for (uint32_t i = 0; i < camera->sites; i++) wanted += camera->new_site[i] != TLY_NONE;
+    for (uint32_t i = 0; i < camera->sites; i++)
+        wanted += camera->new_site[i] != TLY_NONE;
     snapshot->sites = tly_arena_take(snapshot->arena, ((size_t)wanted + 1) * sizeof *snapshot->sites);
     if (!snapshot->sites || tly_idmap_make(&map, wanted) != 0) return -ENOMEM;
     for (uint32_t i = 0; i < camera->sites; i++) {
@@ -221,7 +222,8 @@ static int number_nodes(struct camera *camera) {
     struct tly_snapshot *snapshot = camera->snapshot;
     struct tly_idmap map;
     uint32_t kept = 1, parent, site;
-    for (uint32_t i = TLY_NODE_FIRST; i < camera->nodes; i++) kept += camera->fate[i] == KEPT;
+    for (uint32_t i = TLY_NODE_FIRST; i < camera->nodes; i++)
+        kept += camera->fate[i] == KEPT;
     snapshot->nodes = tly_arena_take(snapshot->arena, (size_t)kept * sizeof *snapshot->nodes);
     if (!snapshot->nodes || tly_idmap_make(&map, kept) != 0) return -ENOMEM;
     snapshot->nodes[0].site = TLY_NONE;

@@ -34,16 +34,16 @@ struct tly_bytes {
 };
 
 struct tly_snapshot_node {
-    uint32_t parent; /* index into nodes; 0 in the root */
-    uint32_t site;   /* index into sites; TLY_NONE in the root */
+    uint32_t parent;           /* index into nodes; 0 in the root */
+    uint32_t site;             /* index into sites; TLY_NONE in the root */
     struct tly_balance direct; /* billed to this very node: since start or clear */
 };
 
 struct tly_snapshot_site {
-    uint32_t kind;   /* enum tly_site_kind: TAG, MODULE, THREAD or CALLER */
-    uint32_t module; /* MODULE, CALLER: index into modules; TLY_NONE: code outside every module */
-    uint64_t value;  /* CALLER: return address as in the file's ELF headers (or in the process if no module) */
-    struct tly_bytes name;            /* TAG, THREAD */
+    uint32_t kind;         /* enum tly_site_kind: TAG, MODULE, THREAD or CALLER */
+    uint32_t module;       /* MODULE, CALLER: index into modules; TLY_NONE: code outside every module */
+    uint64_t value;        /* CALLER: return address as in the file's ELF headers (or in the process if no module) */
+    struct tly_bytes name; /* TAG, THREAD */
     uint32_t first_frame, frame_count; /* CALLER, once symbolised: the innermost (inlined) function first */
 };
 
@@ -95,16 +95,16 @@ struct tly_process_facts {
     bool core_dumped;
     /* CLOCK_REALTIME in ns; 0: unknown or never */
     uint64_t loaded_ns, started_ns, cleared_ns, ended_ns, taken_ns;
-    uint64_t wall_ns;       /* how long it ran; 0: unknown */
+    uint64_t wall_ns;            /* how long it ran; 0: unknown */
     uint64_t user_ns, system_ns; /* CPU time; 0: unknown */
-    uint64_t max_rss_bytes; /* 0: unknown */
+    uint64_t max_rss_bytes;      /* 0: unknown */
 };
 
 struct tly_snapshot_totals {
-    struct tly_balance sum;   /* over all nodes: exact */
-    uint64_t peak_bytes;      /* highest live bytes */
-    uint64_t peak_error_bytes; /* ... right to within this */
-    uint64_t peak_ns;         /* when; 0: unknown */
+    struct tly_balance sum;                     /* over all nodes: exact */
+    uint64_t peak_bytes;                        /* highest live bytes */
+    uint64_t peak_error_bytes;                  /* ... right to within this */
+    uint64_t peak_ns;                           /* when; 0: unknown */
     uint64_t inherited_bytes, inherited_blocks; /* live at the fork; also in the balances, as allocated */
 };
 
@@ -127,8 +127,8 @@ struct tly_snapshot {
     struct tly_snapshot_module *modules;
     struct tly_snapshot_frame *frames;
 
-    bool exact;       /* nobody was allocating meanwhile: the process has ended, or wrote the file itself */
-    bool symbolised;  /* callers have been looked up */
+    bool exact;               /* nobody was allocating meanwhile: the process has ended, or wrote the file itself */
+    bool symbolised;          /* callers have been looked up */
     uint32_t damaged_records; /* records left out because they were damaged: not exact then */
     struct tly_bytes note; /* what the reader should know, in a sentence ("the file is cut off ..."); NULL: nothing */
 

@@ -10,7 +10,8 @@
 /* Global names before weak before local ones, then those with fewer underscores in front. */
 static uint32_t rank_of(unsigned char binding, const char *name) {
     uint32_t rank = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 16 : 32;
-    for (int i = 0; i < 15 && name[i] == '_'; i++) rank++;
+    for (int i = 0; i < 15 && name[i] == '_'; i++)
+        rank++;
     return rank;
 }
 
@@ -33,8 +34,8 @@ static bool add_section(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, str
         if (!gelf_getsym(data, (int)i, &symbol) || !is_function(&symbol)) continue;
         const char *name = elf_strptr(elf, header->sh_link, symbol.st_name);
         if (!name || !*name || name[0] == '$') continue; /* $x, $d: marks of ARM's assembler */
-        table->symbols[table->count++] = (struct tly_symbol){
-            symbol.st_value, symbol.st_size, name, rank_of(GELF_ST_BIND(symbol.st_info), name)};
+        table->symbols[table->count++] =
+            (struct tly_symbol){symbol.st_value, symbol.st_size, name, rank_of(GELF_ST_BIND(symbol.st_info), name)};
     }
     return true;
 }

@@ -94,14 +94,16 @@ static void symbolise_module(struct symboliser *symboliser, struct tly_snapshot_
         if (!source.chains) symboliser->failed = true;
     }
     module->symbols = source.chains ? TLY_SYMBOLS_LINES : source.symbols.count ? TLY_SYMBOLS_NAMES : TLY_SYMBOLS_NONE;
-    for (size_t i = 0; i < count && !symboliser->failed; i++) look_up(symboliser, &source, sites[i]);
+    for (size_t i = 0; i < count && !symboliser->failed; i++)
+        look_up(symboliser, &source, sites[i]);
     tly_chain_index_free(source.chains);
     tly_symbol_table_free(&source.symbols);
     tly_debug_file_close(&file);
 }
 
 static int compare_callers(const void *a, const void *b) {
-    const struct tly_snapshot_site *x = *(struct tly_snapshot_site *const *)a, *y = *(struct tly_snapshot_site *const *)b;
+    const struct tly_snapshot_site *x = *(struct tly_snapshot_site *const *)a,
+                                   *y = *(struct tly_snapshot_site *const *)b;
     if (x->module != y->module) return x->module < y->module ? -1 : 1;
     return (x->value > y->value) - (x->value < y->value);
 }
@@ -126,7 +128,8 @@ int tly_snapshot_symbolise(struct tly_snapshot *snapshot) {
     struct tly_snapshot_site **sites = list_callers(snapshot, &count);
     if (!sites) return -ENOMEM;
     for (size_t first = 0, end; first < count; first = end) {
-        for (end = first + 1; end < count && sites[end]->module == sites[first]->module;) end++;
+        for (end = first + 1; end < count && sites[end]->module == sites[first]->module;)
+            end++;
         symbolise_module(&symboliser, &snapshot->modules[sites[first]->module], sites + first, end - first);
     }
     free(sites);
@@ -135,7 +138,8 @@ int tly_snapshot_symbolise(struct tly_snapshot *snapshot) {
     if (snapshot->frames && bytes) memcpy(snapshot->frames, symboliser.frames, bytes);
     free(symboliser.frames);
     if (!snapshot->frames) { /* half-done work is no use: as before, without symbols */
-        for (uint32_t i = 0; i < snapshot->site_count; i++) snapshot->sites[i].frame_count = 0;
+        for (uint32_t i = 0; i < snapshot->site_count; i++)
+            snapshot->sites[i].frame_count = 0;
         return -ENOMEM;
     }
     snapshot->frame_count = (uint32_t)symboliser.count;

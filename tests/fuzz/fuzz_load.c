@@ -47,7 +47,8 @@ static void as_region(const uint8_t *data, size_t bytes) {
     void *copy = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
     if (!copy) return;
     memcpy(copy, data, bytes);
-    if (bytes >= sizeof(struct tly_region)) ((struct tly_region *)copy)->epoch &= ~1u; /* no waiting for a clear to end */
+    if (bytes >= sizeof(struct tly_region))
+        ((struct tly_region *)copy)->epoch &= ~1u; /* no waiting for a clear to end */
     if (tly_view_over(copy, bytes, &view, NULL) == 0 &&
         tly_snapshot_from_view(&view, &snapshot, error, sizeof error) == 0)
         use(snapshot);

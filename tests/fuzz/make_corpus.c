@@ -14,9 +14,10 @@ static struct region_maker *with_callers(void) {
     uint32_t thread = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_THREAD, "worker", 6, 0, 0));
     uint32_t modules[] = {first, again, TLY_MODULE_UNKNOWN};
     for (int i = 0; i < 3; i++) {
-        uint32_t node = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, modules[i]));
-        region_maker_bill(maker, 1, region_maker_node(maker, node, region_maker_caller(maker, modules[i], 0x1234)), 10, 1, 0,
-                          0);
+        uint32_t node =
+            region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, modules[i]));
+        region_maker_bill(maker, 1, region_maker_node(maker, node, region_maker_caller(maker, modules[i], 0x1234)), 10,
+                          1, 0, 0);
     }
     region_maker_bill(maker, 2, region_maker_node(maker, TLY_NODE_PAUSED, 0), 5, 1, 0, 0);
     return maker;

@@ -53,8 +53,10 @@ int main(int argc, char **argv) {
         size_t bytes = fread(data, 1, MOST_BYTES, file);
         fclose(file);
         run(data, bytes, 0);
-        for (size_t part = 0; part < 64; part++) run(data, bytes * part / 64, 0);
-        for (int round = 0; round < ROUNDS; round++) run(data, bytes, 1);
+        for (size_t part = 0; part < 64; part++)
+            run(data, bytes * part / 64, 0);
+        for (int round = 0; round < ROUNDS; round++)
+            run(data, bytes, 1);
     }
     printf("%d files\n", argc - 1);
     free(data);

@@ -22,8 +22,16 @@ static void make_names(const char *path) {
     static const struct {
         const char *name;
         size_t length;
-    } names[] = {{"a/b", 3},          {"new\nline", 8},        {"\033[31mred", 8}, {"say \"hi\"", 8}, {"back\\slash", 10},
-                 {"caf\xc3\xa9", 5},  {"not\xffutf8", 8},      {"comma,semi;", 11}, {" lead", 5},     {"nul\0inside", 10},
+    } names[] = {{"a/b", 3},
+                 {"new\nline", 8},
+                 {"\033[31mred", 8},
+                 {"say \"hi\"", 8},
+                 {"back\\slash", 10},
+                 {"caf\xc3\xa9", 5},
+                 {"not\xffutf8", 8},
+                 {"comma,semi;", 11},
+                 {" lead", 5},
+                 {"nul\0inside", 10},
                  {"\xe6\x97\xa5\xe6\x9c\xac", 6}};
     struct region_maker *maker = region_maker_reference();
     uint32_t parent = tag_node(maker, 0, "names", 5);
@@ -126,7 +134,8 @@ static void make_symbols(const char *raw, const char *path) {
     snapshot->frames[2] = (struct tly_snapshot_frame){text("scene::load(char const*)"), text("/src/scene.cpp"), 42};
     snapshot->frames[3] = (struct tly_snapshot_frame){text("main"), text("/src/main.cpp"), 7};
     for (uint32_t i = 0; i < snapshot->site_count; i++) {
-        if (snapshot->sites[i].kind == TLY_SITE_CALLER && snapshot->sites[i].module == 0) snapshot->sites[i].frame_count = 4;
+        if (snapshot->sites[i].kind == TLY_SITE_CALLER && snapshot->sites[i].module == 0)
+            snapshot->sites[i].frame_count = 4;
     }
     snapshot->modules[0].symbols = TLY_SYMBOLS_LINES;
     snapshot->modules[1].symbols = TLY_SYMBOLS_NO_FILE;
@@ -152,7 +161,8 @@ static void cut(const char *from, const char *to, long missing) {
     size_t length = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     file = fopen(to, "wb");
-    if (!file || fwrite(bytes, 1, length - (size_t)missing, file) != length - (size_t)missing || fclose(file) != 0) abort();
+    if (!file || fwrite(bytes, 1, length - (size_t)missing, file) != length - (size_t)missing || fclose(file) != 0)
+        abort();
 }
 
 int main(int argc, char **argv) {

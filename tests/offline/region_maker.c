@@ -41,15 +41,21 @@ static uint64_t add_name(struct region_maker *maker, const char *bytes, size_t l
 
 struct region_maker *region_maker_new(void) {
     static const size_t records[TLY_SEC_COUNT] = {
-        [TLY_SEC_HEADER] = sizeof(struct tly_region), [TLY_SEC_NAMES] = 1,
-        [TLY_SEC_SITES] = sizeof(struct tly_site),    [TLY_SEC_NODES] = sizeof(struct tly_node),
-        [TLY_SEC_MODULES] = sizeof(struct tly_module), [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
-        [TLY_SEC_SEGDIR] = sizeof(struct tly_segref), [TLY_SEC_SEGS] = sizeof(struct tly_seg),
-        [TLY_SEC_SITEIDX] = 8,                        [TLY_SEC_NODEIDX] = 8,
+        [TLY_SEC_HEADER] = sizeof(struct tly_region),
+        [TLY_SEC_NAMES] = 1,
+        [TLY_SEC_SITES] = sizeof(struct tly_site),
+        [TLY_SEC_NODES] = sizeof(struct tly_node),
+        [TLY_SEC_MODULES] = sizeof(struct tly_module),
+        [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
+        [TLY_SEC_SEGDIR] = sizeof(struct tly_segref),
+        [TLY_SEC_SEGS] = sizeof(struct tly_seg),
+        [TLY_SEC_SITEIDX] = 8,
+        [TLY_SEC_NODEIDX] = 8,
     };
     struct region_maker *maker = calloc(1, sizeof *maker);
     if (!maker) abort();
-    for (int i = 0; i < TLY_SEC_COUNT; i++) maker->part[i].record = records[i];
+    for (int i = 0; i < TLY_SEC_COUNT; i++)
+        maker->part[i].record = records[i];
     memcpy(maker->head.magic, TLY_REGION_MAGIC, 8);
     maker->head.version = TLY_REGION_VERSION;
     maker->head.header_bytes = sizeof maker->head;
@@ -71,11 +77,14 @@ struct region_maker *region_maker_new(void) {
 }
 
 void region_maker_free(struct region_maker *maker) {
-    for (int i = 0; i < TLY_SEC_COUNT; i++) free(maker->part[i].bytes);
+    for (int i = 0; i < TLY_SEC_COUNT; i++)
+        free(maker->part[i].bytes);
     free(maker);
 }
 
-struct tly_region *region_maker_head(struct region_maker *maker) { return &maker->head; }
+struct tly_region *region_maker_head(struct region_maker *maker) {
+    return &maker->head;
+}
 
 void region_maker_text(struct region_maker *maker, struct tly_text *text, const char *bytes, size_t length) {
     text->offset = add_name(maker, bytes, length);
@@ -179,7 +188,8 @@ void *region_maker_image(struct region_maker *maker, size_t *bytes) {
     unsigned char *image = calloc(1, total);
     if (!image) abort();
     for (int i = 0; i < TLY_SEC_COUNT; i++) {
-        if (maker->part[i].used) memcpy(image + maker->head.section[i].offset, maker->part[i].bytes, maker->part[i].used);
+        if (maker->part[i].used)
+            memcpy(image + maker->head.section[i].offset, maker->part[i].bytes, maker->part[i].used);
     }
     *bytes = total;
     return image;

@@ -8,7 +8,8 @@
 static bool sound(struct tly_bytes text) {
     volatile unsigned sum = 0;
     if (!text.bytes) return text.length == 0;
-    for (uint32_t i = 0; i < text.length; i++) sum += (unsigned char)text.bytes[i];
+    for (uint32_t i = 0; i < text.length; i++)
+        sum += (unsigned char)text.bytes[i];
     (void)sum;
     return text.bytes[text.length] == '\0';
 }
@@ -53,7 +54,8 @@ const char *snapshot_broken_law(const struct tly_snapshot *snapshot) {
         const struct tly_snapshot_site *site = &snapshot->sites[i];
         if (site->kind < TLY_SITE_TAG || site->kind > TLY_SITE_CALLER) return "a site's kind is known";
         if (site->module != TLY_NONE && site->module >= snapshot->module_count) return "a site's module exists";
-        if ((site->kind == TLY_SITE_TAG || site->kind == TLY_SITE_THREAD) && !site->name.bytes) return "tags have names";
+        if ((site->kind == TLY_SITE_TAG || site->kind == TLY_SITE_THREAD) && !site->name.bytes)
+            return "tags have names";
         if (!sound(site->name)) return "names are terminated";
         if ((uint64_t)site->first_frame + site->frame_count > snapshot->frame_count) return "a site's frames exist";
     }
@@ -79,7 +81,8 @@ static bool same(struct tly_bytes a, struct tly_bytes b) {
 static const char *sites_difference(const struct tly_snapshot *a, const struct tly_snapshot *b) {
     for (uint32_t i = 0; i < a->site_count; i++) {
         const struct tly_snapshot_site *x = &a->sites[i], *y = &b->sites[i];
-        if (x->kind != y->kind || x->module != y->module || x->value != y->value || !same(x->name, y->name)) return "sites";
+        if (x->kind != y->kind || x->module != y->module || x->value != y->value || !same(x->name, y->name))
+            return "sites";
         if (x->frame_count != y->frame_count) return "frame counts";
         for (uint32_t k = 0; k < x->frame_count; k++) {
             const struct tly_snapshot_frame *f = &a->frames[x->first_frame + k], *g = &b->frames[y->first_frame + k];
@@ -103,7 +106,8 @@ const char *snapshot_difference(const struct tly_snapshot *a, const struct tly_s
     if (p->loaded_ns != q->loaded_ns || p->started_ns != q->started_ns || p->cleared_ns != q->cleared_ns ||
         p->ended_ns != q->ended_ns || p->taken_ns != q->taken_ns || p->wall_ns != q->wall_ns)
         return "times";
-    if (p->user_ns != q->user_ns || p->system_ns != q->system_ns || p->max_rss_bytes != q->max_rss_bytes) return "usage";
+    if (p->user_ns != q->user_ns || p->system_ns != q->system_ns || p->max_rss_bytes != q->max_rss_bytes)
+        return "usage";
     if (memcmp(&a->totals, &b->totals, sizeof a->totals) != 0) return "totals";
     if (memcmp(&a->counters, &b->counters, sizeof a->counters) != 0) return "counters";
     if (a->node_count != b->node_count || a->site_count != b->site_count || a->module_count != b->module_count)
@@ -112,10 +116,11 @@ const char *snapshot_difference(const struct tly_snapshot *a, const struct tly_s
     for (uint32_t i = 0; i < a->module_count; i++) {
         const struct tly_snapshot_module *m = &a->modules[i], *n = &b->modules[i];
         if (!same(m->path, n->path) || m->start != n->start || m->end != n->end || m->bias != n->bias ||
-            m->first_seen_ns != n->first_seen_ns || m->symbols != n->symbols || m->build_id_bytes != n->build_id_bytes ||
-            memcmp(m->build_id, n->build_id, m->build_id_bytes) != 0)
+            m->first_seen_ns != n->first_seen_ns || m->symbols != n->symbols ||
+            m->build_id_bytes != n->build_id_bytes || memcmp(m->build_id, n->build_id, m->build_id_bytes) != 0)
             return "modules";
     }
-    if (a->exact != b->exact || a->symbolised != b->symbolised || a->damaged_records != b->damaged_records) return "marks";
+    if (a->exact != b->exact || a->symbolised != b->symbolised || a->damaged_records != b->damaged_records)
+        return "marks";
     return sites_difference(a, b);
 }

@@ -11,7 +11,7 @@
 static uintptr_t bias;
 
 #define NOINLINE __attribute__((noinline))
-#define INLINE inline __attribute__((always_inline))
+#define INLINE   inline __attribute__((always_inline))
 
 extern "C" NOINLINE void record(const char *name, int first, int second, int third) {
     uintptr_t address = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - bias;
@@ -56,9 +56,11 @@ static int print_build_id(struct dl_phdr_info *info, size_t, void *) {
         const char *end = at + info->dlpi_phdr[i].p_memsz;
         while (at + sizeof(ElfW(Nhdr)) <= end) {
             const ElfW(Nhdr) *note = reinterpret_cast<const ElfW(Nhdr) *>(at);
-            const unsigned char *id = reinterpret_cast<const unsigned char *>(at + sizeof *note + (note->n_namesz + 3) / 4 * 4);
+            const unsigned char *id =
+                reinterpret_cast<const unsigned char *>(at + sizeof *note + (note->n_namesz + 3) / 4 * 4);
             if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4) {
-                for (unsigned k = 0; k < note->n_descsz; k++) printf("%02x", id[k]);
+                for (unsigned k = 0; k < note->n_descsz; k++)
+                    printf("%02x", id[k]);
                 printf("\n");
                 return 1;
             }

@@ -30,13 +30,13 @@ static void test_escape(void **state) {
     expect("\x7f", 1, false, "\\x7f");
     expect("caf\xc3\xa9", 5, false, "caf\xc3\xa9");
     expect("\xe6\x97\xa5\xf0\x9f\x98\x80", 7, false, "\xe6\x97\xa5\xf0\x9f\x98\x80");
-    expect("\xc3", 1, false, "\\xc3");                       /* cut off */
+    expect("\xc3", 1, false, "\\xc3"); /* cut off */
     expect("\xff\xfe", 2, false, "\\xff\\xfe");
-    expect("\xc0\xaf", 2, false, "\\xc0\\xaf");              /* overlong '/' */
-    expect("\xed\xa0\x80", 3, false, "\\xed\\xa0\\x80");     /* surrogate */
+    expect("\xc0\xaf", 2, false, "\\xc0\\xaf");                   /* overlong '/' */
+    expect("\xed\xa0\x80", 3, false, "\\xed\\xa0\\x80");          /* surrogate */
     expect("\xf4\x90\x80\x80", 4, false, "\\xf4\\x90\\x80\\x80"); /* beyond U+10FFFF */
-    expect("\xc2\x9b", 2, false, "\\xc2\\x9b");              /* C1: a control sequence in one character */
-    expect("\xe2\x80\xae", 3, false, "\\xe2\\x80\\xae");     /* right-to-left override */
+    expect("\xc2\x9b", 2, false, "\\xc2\\x9b");                   /* C1: a control sequence in one character */
+    expect("\xe2\x80\xae", 3, false, "\\xe2\\x80\\xae");          /* right-to-left override */
 }
 
 static void test_short_buffer(void **state) {
@@ -60,7 +60,8 @@ static void test_escape_is_injective(void **state) {
     for (int i = 0; i < 256; i++) {
         char name = (char)i;
         tly_label_escape(seen[i], sizeof seen[i], &name, 1, true);
-        for (int k = 0; k < i; k++) assert_string_not_equal(seen[i], seen[k]);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(seen[i], seen[k]);
     }
     char first[32], second[32];
     tly_label_escape(first, sizeof first, "\n", 1, false);
@@ -80,8 +81,8 @@ static void test_sites_and_paths(void **state) {
     uint32_t thread = region_maker_node(maker, tag, region_maker_site(maker, TLY_SITE_THREAD, "worker", 6, 0, 0));
     uint32_t module = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, lib));
     uint32_t caller = region_maker_node(maker, module, region_maker_caller(maker, lib, 0x1234));
-    uint32_t nowhere = region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0,
-                                                                          TLY_MODULE_UNKNOWN));
+    uint32_t nowhere =
+        region_maker_node(maker, thread, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, TLY_MODULE_UNKNOWN));
     uint32_t lost = region_maker_node(maker, nowhere, region_maker_caller(maker, TLY_MODULE_UNKNOWN, 0x7f0012345678));
     region_maker_bill(maker, 1, caller, 1, 1, 0, 0);
     region_maker_bill(maker, 1, lost, 1, 1, 0, 0);
@@ -111,13 +112,16 @@ static void test_shortened_names(void **state) {
     (void)state;
     expect_function("f(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)",
                     "f(std::string const&)");
-    expect_function("std::vector<int, std::allocator<int> >::reserve(unsigned long)", "std::vector<int>::reserve(unsigned long)");
-    expect_function("std::vector<std::vector<int, std::allocator<int> >, std::allocator<std::vector<int, std::allocator<int> > > >::f()",
+    expect_function("std::vector<int, std::allocator<int> >::reserve(unsigned long)",
+                    "std::vector<int>::reserve(unsigned long)");
+    expect_function("std::vector<std::vector<int, std::allocator<int> >, std::allocator<std::vector<int, "
+                    "std::allocator<int> > > >::f()",
                     "std::vector<std::vector<int>>::f()");
     expect_function("std::map<int, A, std::less<int>, std::allocator<std::pair<int const, A> > >::f()",
                     "std::map<int, A, std::less<int>>::f()");
     expect_function("std::__cxx11::list<int, my::pool<int> >::f()", "std::list<int, my::pool<int>>::f()");
-    expect_function("std::__new_allocator<int>::allocate(unsigned long)", "std::__new_allocator<int>::allocate(unsigned long)");
+    expect_function("std::__new_allocator<int>::allocate(unsigned long)",
+                    "std::__new_allocator<int>::allocate(unsigned long)");
     expect_function("f(int, std::allocator<int> const&)", "f(int, std::allocator<int> const&)");
     expect_function("f(int, std::allocator<int>, long)", "f(int, std::allocator<int>, long)");
     expect_function("broken<int, std::allocator<", "broken<int, std::allocator<");

@@ -78,11 +78,12 @@ static void test_parse_size(void **state) {
     static const struct {
         const char *text;
         uint64_t value;
-    } good[] = {{"0", 0},           {"12", 12},         {"12k", 12288},        {"12K", 12288},
-                {"1.5M", 1572864},  {"2GiB", 2147483648}, {"64 KB", 65536},    {"7B", 7},
-                {"0.5k", 512},      {".25k", 256},      {"1t", 1099511627776}, {"9223372036854775807", INT64_MAX}};
-    static const char *const bad[] = {"", ".", "k", "1x", "-1", "1kk", "1 k x", "9223372036854775808", "8E", "1e99", "0x10",
-                                      "99999999999999999999999"};
+    } good[] = {{"0", 0},          {"12", 12},           {"12k", 12288},        {"12K", 12288},
+                {"1.5M", 1572864}, {"2GiB", 2147483648}, {"64 KB", 65536},      {"7B", 7},
+                {"0.5k", 512},     {".25k", 256},        {"1t", 1099511627776}, {"9223372036854775807", INT64_MAX}};
+    static const char *const bad[] = {"",   ".",    "k",     "1x",
+                                      "-1", "1kk",  "1 k x", "9223372036854775808",
+                                      "8E", "1e99", "0x10",  "99999999999999999999999"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         uint64_t value = 1;
         assert_int_equal(tly_number_parse_size(good[i].text, &value), 0);
@@ -96,9 +97,8 @@ static void test_parse_size(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),    cmocka_unit_test(test_size),
-        cmocka_unit_test(test_count),    cmocka_unit_test(test_percent),
-        cmocka_unit_test(test_duration), cmocka_unit_test(test_short_buffers),
+        cmocka_unit_test(test_exact),      cmocka_unit_test(test_size),     cmocka_unit_test(test_count),
+        cmocka_unit_test(test_percent),    cmocka_unit_test(test_duration), cmocka_unit_test(test_short_buffers),
         cmocka_unit_test(test_parse_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

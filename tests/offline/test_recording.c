@@ -72,9 +72,10 @@ static struct tly_snapshot *rich_snapshot(void) {
     uint32_t module = region_maker_module(maker, "/usr/lib/lib.so", "abcdefghij", 10);
     uint32_t odd = region_maker_node(maker, 0, region_maker_site(maker, TLY_SITE_TAG, "a/\n\0\xff", 5, 0, 0));
     uint32_t in_module = region_maker_node(maker, odd, region_maker_site(maker, TLY_SITE_MODULE, "", 0, 0, module));
-    region_maker_bill(maker, 1, region_maker_node(maker, in_module, region_maker_caller(maker, module, 0x1234)), 7, 1, 0, 0);
-    region_maker_bill(maker, 1, region_maker_node(maker, in_module, region_maker_caller(maker, TLY_MODULE_UNKNOWN, 9)), 8, 2,
+    region_maker_bill(maker, 1, region_maker_node(maker, in_module, region_maker_caller(maker, module, 0x1234)), 7, 1,
                       0, 0);
+    region_maker_bill(maker, 1, region_maker_node(maker, in_module, region_maker_caller(maker, TLY_MODULE_UNKNOWN, 9)),
+                      8, 2, 0, 0);
     region_maker_head(maker)->off_radar_allocs = 77;
     struct tly_snapshot *snapshot = take(maker);
     snapshot->frames = tly_arena_take(snapshot->arena, 3 * sizeof *snapshot->frames);
@@ -232,7 +233,8 @@ static void test_hostile_messages(void **state) {
         struct tly_snapshot *snapshot;
         const char *why = NULL;
         memcpy(mutant, raw, raw_bytes);
-        for (int i = rand() % 4; i >= 0; i--) mutant[(size_t)rand() % raw_bytes] = (uint8_t)rand();
+        for (int i = rand() % 4; i >= 0; i--)
+            mutant[(size_t)rand() % raw_bytes] = (uint8_t)rand();
         if (tly_record_unpack(mutant, raw_bytes, &snapshot, &why) != 0) {
             assert_non_null(why);
             assert_null(snapshot);
@@ -344,8 +346,11 @@ static void test_region_of_dead_and_living(void **state) {
         unsigned long long ticks = 0;
         FILE *file = fopen("/proc/self/stat", "r");
         assert_non_null(file);
-        assert_int_equal(fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                                      "%*d %llu", &ticks), 1);
+        assert_int_equal(fscanf(file,
+                                "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                                "%*d %llu",
+                                &ticks),
+                         1);
         fclose(file);
         head->flags = TLY_REGION_COLLECTED;
         head->ended_ns = 0;
@@ -365,7 +370,8 @@ static int count_files(const char *directory) {
     int count = 0;
     DIR *list = opendir(directory);
     assert_non_null(list);
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) count += entry->d_name[0] != '.' || entry->d_name[1] == 't';
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;)
+        count += entry->d_name[0] != '.' || entry->d_name[1] == 't';
     closedir(list);
     return count;
 }
@@ -441,18 +447,12 @@ int main(int argc, char **argv) {
     snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s'", scratch, scratch);
     if (system(command) != 0) return 2;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_same_bytes_twice),
-        cmocka_unit_test(test_truncated_everywhere),
-        cmocka_unit_test(test_every_flipped_bit),
-        cmocka_unit_test(test_hostile_messages),
-        cmocka_unit_test(test_hostile_heads),
-        cmocka_unit_test(test_later_formats),
-        cmocka_unit_test(test_foreign_files),
-        cmocka_unit_test(test_raw_region),
-        cmocka_unit_test(test_region_of_dead_and_living),
-        cmocka_unit_test(test_failed_writes),
-        cmocka_unit_test(test_write_through_link),
+        cmocka_unit_test(test_round_trip),           cmocka_unit_test(test_same_bytes_twice),
+        cmocka_unit_test(test_truncated_everywhere), cmocka_unit_test(test_every_flipped_bit),
+        cmocka_unit_test(test_hostile_messages),     cmocka_unit_test(test_hostile_heads),
+        cmocka_unit_test(test_later_formats),        cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_raw_region),           cmocka_unit_test(test_region_of_dead_and_living),
+        cmocka_unit_test(test_failed_writes),        cmocka_unit_test(test_write_through_link),
         cmocka_unit_test(test_longest_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,8 @@ static void test_fold_merges(void **state) {
     uint32_t a = region_maker_node(maker, 0, site_a), ab = region_maker_node(maker, a, site_b);
     uint32_t aba = region_maker_node(maker, ab, site_a);
     uint32_t abac = region_maker_node(maker, aba, site_c), abc = region_maker_node(maker, ab, site_c);
-    uint32_t abaca = region_maker_node(maker, abac, site_a), abcd = region_maker_node(maker, abc, region_maker_tag(maker, "D"));
+    uint32_t abaca = region_maker_node(maker, abac, site_a),
+             abcd = region_maker_node(maker, abc, region_maker_tag(maker, "D"));
     uint32_t c = region_maker_node(maker, 0, site_c); /* a site is only "repeated" on its own path */
     region_maker_bill(maker, 1, abac, 1, 1, 0, 0);
     region_maker_bill(maker, 1, abc, 2, 1, 0, 0);
@@ -220,12 +221,14 @@ static void test_fold_against_simple(void **state) {
         enum { NODES = 60, SITES = 4 };
         uint32_t sites[SITES], node[NODES], parent[NODES], used[NODES];
         char name[2] = "A";
-        for (int i = 0; i < SITES; i++, name[0]++) sites[i] = region_maker_tag(maker, name);
+        for (int i = 0; i < SITES; i++, name[0]++)
+            sites[i] = region_maker_tag(maker, name);
         int count = 0;
         for (int i = 0; i < NODES; i++) {
             int above = rand() % (count + 1) - 1, site = rand() % SITES;
             bool there = false;
-            for (int k = 0; k < count; k++) there = there || (parent[k] == (uint32_t)(above + 1) && used[k] == (uint32_t)site);
+            for (int k = 0; k < count; k++)
+                there = there || (parent[k] == (uint32_t)(above + 1) && used[k] == (uint32_t)site);
             if (there) continue; /* paths are not there twice */
             parent[count] = (uint32_t)(above + 1);
             used[count] = (uint32_t)site;
@@ -246,7 +249,8 @@ static void test_fold_against_simple(void **state) {
             uint32_t chain[NODES];
             int depth = 0;
             char path[2 * SITES + 1] = "";
-            for (uint32_t k = i; k != 0; k = snapshot->nodes[k].parent) chain[depth++] = snapshot->nodes[k].site;
+            for (uint32_t k = i; k != 0; k = snapshot->nodes[k].parent)
+                chain[depth++] = snapshot->nodes[k].site;
             while (depth-- > 0) {
                 char label[4];
                 tly_label_site(label, sizeof label, snapshot, chain[depth]);
@@ -255,7 +259,8 @@ static void test_fold_against_simple(void **state) {
                 strcat(path, label);
             }
             int at = 0;
-            while (at < folded_count && strcmp(folded[at].path, path) != 0) at++;
+            while (at < folded_count && strcmp(folded[at].path, path) != 0)
+                at++;
             if (at == folded_count) {
                 strcpy(folded[at].path, path);
                 folded[folded_count++].bytes = 0;

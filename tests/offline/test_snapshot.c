@@ -221,7 +221,8 @@ static void test_flipped_bytes(void **state) {
         struct tly_view view;
         struct tly_snapshot *snapshot;
         memcpy(image, whole, bytes);
-        for (int i = rand() % 8; i >= 0; i--) image[(size_t)rand() % bytes] ^= (unsigned char)(1 << rand() % 8);
+        for (int i = rand() % 8; i >= 0; i--)
+            image[(size_t)rand() % bytes] ^= (unsigned char)(1 << rand() % 8);
         struct tly_region *head = (struct tly_region *)(void *)image;
         head->epoch &= ~1u; /* else each round waits for the end of a clear */
         if (tly_view_over(image, bytes, &view, NULL) != 0) continue;

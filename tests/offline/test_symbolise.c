@@ -71,7 +71,8 @@ static struct sample run_sample(const char *path) {
     while (fgets(line, sizeof line, pipe)) {
         struct call *call = &sample.call[sample.count++];
         assert_int_equal(sscanf(line, "%31s %lx %d %d %d", call->name, &call->address, &call->line[0], &call->line[1],
-                                &call->line[2]), 5);
+                                &call->line[2]),
+                         5);
     }
     assert_int_equal(pclose(pipe), 0);
     assert_int_equal(sample.count, 3);
