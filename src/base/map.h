@@ -13,7 +13,7 @@
 /* Memory of the runtime itself, by kind; everything it maps is counted in one of these, in bytes. */
 enum tly_own_memory {
     TLY_OWN_REGION,    /* committed parts of the region */
-    TLY_OWN_BLOCK_MAP, /* the block map: address space set aside, of which only touched pages are resident */
+    TLY_OWN_BLOCK_MAP, /* resident pages of the block map, when they were last measured */
     TLY_OWN_THREADS,   /* per-thread caches, tag stacks, segment directories */
     TLY_OWN_OTHER,     /* trees handed to callers and the like */
     TLY_OWN_COUNT

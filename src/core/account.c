@@ -43,6 +43,7 @@ static void pass_on(struct tly_ledger *ledger) {
     int64_t total = atomic_fetch_add_explicit(&tly_region->total_bytes, change, memory_order_relaxed) + change;
     if (change > 0) raise_peak(total);
     tly_add(&ledger->events, 1);
+    if (atomic_load_explicit(&ledger->events, memory_order_relaxed) % 4096 == 0) tly_map_measure();
 }
 
 /* `block` is handed back for the sake of the hooks' tail calls. */

@@ -39,7 +39,7 @@ uint32_t *tly_map_entry_new(uintptr_t address) {
     if (__atomic_compare_exchange_n(place, &expected, piece, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         uint32_t at = atomic_fetch_add(&piece_count, 1);
         __atomic_store_n(&piece_list[at], (uint32_t)(place - tly_map_piece) + 1, __ATOMIC_RELEASE);
-        tly_map_count(TLY_OWN_BLOCK_MAP, (int64_t)TLY_MAP_PIECE_BYTES);
+        tly_map_count(TLY_OWN_BLOCK_MAP, PAGE); /* the page about to be touched; tly_map_measure knows better */
     } else {
         munmap(piece, TLY_MAP_PIECE_BYTES);
         piece = expected;
@@ -160,4 +160,10 @@ void tly_map_usage(uint64_t *pages, uint64_t *pieces) {
         }
     }
     errno = saved;
+}
+
+void tly_map_measure(void) {
+    uint64_t pages, pieces;
+    tly_map_usage(&pages, &pieces);
+    tly_map_set(TLY_OWN_BLOCK_MAP, pages * PAGE);
 }

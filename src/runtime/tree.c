@@ -38,7 +38,7 @@ struct site_name {
 };
 
 struct tally_tree {
-    size_t mapping_bytes;
+    size_t mapping_bytes, counted_bytes; /* address space; what of it was used */
     struct tally_node *nodes;
     uint32_t node_count, site_count;
     struct site_name *sites;
@@ -347,8 +347,8 @@ tally_tree *tally_tree_get(unsigned flags) {
     }
     if (scratch) munmap(scratch, scratch_bytes);
     if (result == 0) {
-        tly_map_count(TLY_OWN_OTHER, (int64_t)(build.result.at - memory));
-        build.tree->mapping_bytes = result_bytes;
+        build.tree->counted_bytes = (size_t)(build.result.at - memory);
+        tly_map_count(TLY_OWN_OTHER, (int64_t)build.tree->counted_bytes);
         return build.tree;
     }
     if (memory) munmap(memory, result_bytes);
@@ -361,6 +361,7 @@ tally_tree *tally_tree_get(unsigned flags) {
 
 void tally_tree_free(tally_tree *tree) {
     if (!tree) return;
+    tly_map_count(TLY_OWN_OTHER, -(int64_t)tree->counted_bytes);
     int saved = errno;
     munmap(tree, tree->mapping_bytes);
     errno = saved;
