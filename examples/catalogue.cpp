@@ -16,7 +16,8 @@ class catalogue {
         tally::tag where("Catalogue", shelf); // two tags, both gone at the end of the function
         auto &titles = shelves_[shelf];
         titles.reserve(books);
-        for (int i = 0; i < books; i++) titles.push_back("A title too long for the small-string buffer " + std::to_string(i));
+        for (int i = 0; i < books; i++)
+            titles.push_back("A title too long for the small-string buffer " + std::to_string(i));
     }
 
     // An exception leaves the tag stack as it was before the guard, as it does with everything that has a destructor.
@@ -28,7 +29,8 @@ class catalogue {
 
     std::size_t size() const {
         std::size_t count = 0;
-        for (const auto &shelf : shelves_) count += shelf.second.size();
+        for (const auto &shelf : shelves_)
+            count += shelf.second.size();
         return count;
     }
 

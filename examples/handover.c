@@ -50,18 +50,22 @@ static void *work(void *unused) {
 int main(void) {
     {
         TALLY_TAG("Search");
-        for (int i = 0; i < 4; i++) submit(1000);
+        for (int i = 0; i < 4; i++)
+            submit(1000);
     }
     {
         TALLY_TAG("Upload");
-        for (int i = 0; i < 6; i++) submit(5000);
+        for (int i = 0; i < 6; i++)
+            submit(5000);
     }
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, work, NULL) != 0) return 1;
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
     size_t bytes = 0;
-    for (int i = 0; i < queued; i++) bytes += queue[i].result ? queue[i].bytes : 0;
+    for (int i = 0; i < queued; i++)
+        bytes += queue[i].result ? queue[i].bytes : 0;
     printf("%d jobs, %zu bytes\n", queued, bytes);
     return 0; /* the results are left for the report to show: Search/Job 4,000 bytes, Upload/Job 30,000 */
 }

@@ -38,7 +38,8 @@ int main(void) {
     char *textures[TEXTURES];
     {
         TALLY_TAG("Scene"); /* until the end of this block, however it is left */
-        for (int i = 0; i < MESHES; i++) load_mesh(&meshes[i], i);
+        for (int i = 0; i < MESHES; i++)
+            load_mesh(&meshes[i], i);
         for (int i = 0; i < TEXTURES; i++) {
             char file[16];
             snprintf(file, sizeof file, "wood%d.png", i);
@@ -62,6 +63,7 @@ int main(void) {
     fflush(stdout);
     free(meshes[0].points);
     free(meshes[0].name);
-    for (int i = 1; i < TEXTURES; i++) free(textures[i]);
+    for (int i = 1; i < TEXTURES; i++)
+        free(textures[i]);
     return 0;
 }
