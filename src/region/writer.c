@@ -22,6 +22,10 @@ static uint64_t region_bytes;
 static bool in_file;  /* commit by populating; anonymous memory needs no commit */
 static void *parent;  /* the inherited region, moved here */
 static bool shielded;
+/* What of each section is accessible, told apart from the region's own record of it: in a forked child this is how it
+ * was at the fork, whatever the parent does meanwhile. */
+static _Atomic uint64_t accessible[TLY_SEC_COUNT];
+static uint64_t parent_bytes[TLY_SEC_COUNT]; /* the same of the inherited region */
 
 static const uint32_t record_bytes[TLY_SEC_COUNT] = {
     [TLY_SEC_HEADER] = sizeof(struct tly_region), [TLY_SEC_NAMES] = 1,
@@ -89,10 +93,11 @@ static int create_file(const char *path, uint64_t bytes) {
     return fd;
 }
 
-/* Maps `bytes` of the file (or anonymous) at the region's place. */
+/* Maps `bytes` of the file (or anonymous) at the region's place: inaccessible until committed, so that mlockall() does
+ * not fill gigabytes. */
 static int map_at_place(int fd, uint64_t bytes) {
     int flags = (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_NORESERVE | (tly_region ? MAP_FIXED : 0);
-    void *memory = mmap(tly_region, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *memory = mmap(tly_region, bytes, PROT_NONE, flags, fd, 0);
     if (memory == MAP_FAILED) return -errno;
     if (fd < 0) madvise(memory, bytes, MADV_NOHUGEPAGE);
     tly_region = memory;
@@ -111,7 +116,8 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
     bool again = tly_region != NULL;
     int result = map_at_place(fd, bytes);
     if (fd >= 0) close(fd);
-    if (result == 0 && path && madvise(tly_region, PAGE, MADV_POPULATE_WRITE) != 0) {
+    if (result == 0 && (mprotect(tly_region, PAGE, PROT_READ | PROT_WRITE) != 0 ||
+                        (path && madvise(tly_region, PAGE, MADV_POPULATE_WRITE) != 0))) {
         result = -errno;
         munmap(tly_region, bytes);
         if (again) /* keep the place harmless */
@@ -125,6 +131,8 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
     }
     if (!again) region_bytes = bytes;
     in_file = path != NULL;
+    for (int id = 0; id < TLY_SEC_COUNT; id++) accessible[id] = 0;
+    accessible[TLY_SEC_HEADER] = PAGE;
     lay_out(tly_region->section, sizes, halvings);
     tly_region->region_bytes = bytes;
     tly_region->version = TLY_REGION_VERSION;
@@ -151,26 +159,39 @@ int tly_writer_create(const char *path, const struct tly_writer_sizes *sizes) {
     return result;
 }
 
+/* Moves what the parent had committed to the same offsets of another range. */
+static void *move_away(void) {
+    char *away = mmap(NULL, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (away == MAP_FAILED) return NULL;
+    memset(parent_bytes, 0, sizeof parent_bytes);
+    struct tly_section section[TLY_SEC_COUNT]; /* the header is the first to go */
+    memcpy(section, tly_region->section, sizeof section);
+    for (int id = 0; id < TLY_SEC_COUNT; id++) {
+        if (id == TLY_SEC_LEDGERS || id == TLY_SEC_SEGDIR || id == TLY_SEC_SEGS || accessible[id] == 0) continue;
+        char *from = (char *)tly_region + section[id].offset, *to = away + section[id].offset;
+        parent_bytes[id] = accessible[id];
+        if (mremap(from, accessible[id], accessible[id], MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED &&
+            mprotect(to, accessible[id], PROT_READ) == 0)
+            continue;
+        munmap(away, region_bytes);
+        return NULL;
+    }
+    return away;
+}
+
 void tly_writer_shield(void) {
     if (!tly_region || shielded) return;
     int saved = errno;
     tly_map_mirror(NULL);
-    void *away = mmap(NULL, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (away != MAP_FAILED &&
-        mremap(tly_region, region_bytes, region_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, away) == MAP_FAILED) {
-        munmap(away, region_bytes);
-        away = MAP_FAILED;
-    }
-    if (away != MAP_FAILED) {
-        mprotect(away, region_bytes, PROT_READ);
-        parent = away;
-    }
+    parent = move_away();
     void *scratch = mmap(tly_region, region_bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (scratch == MAP_FAILED) tly_region = NULL;
     shielded = true;
     errno = saved;
 }
+
+uint64_t tly_writer_parent_bytes(enum tly_section_id id) { return parent_bytes[id]; }
 
 const struct tly_region *tly_writer_parent(void) { return parent; }
 
@@ -190,13 +211,14 @@ bool tly_writer_commit(enum tly_section_id id, uint64_t bytes) {
         uint64_t target = committed + step;
         if (target < bytes) target = (bytes + PAGE - 1) / PAGE * PAGE;
         if (target > section->capacity_bytes) target = section->capacity_bytes;
-        if (in_file) {
-            int saved = errno;
-            char *start = (char *)tly_writer_base(id) + committed;
-            int failed = madvise(start, target - committed, MADV_POPULATE_WRITE);
-            errno = saved;
-            if (failed) return false;
-        }
+        int saved = errno;
+        char *start = (char *)tly_writer_base(id) + committed;
+        bool failed = mprotect(start, target - committed, PROT_READ | PROT_WRITE) != 0 ||
+                      (in_file && madvise(start, target - committed, MADV_POPULATE_WRITE) != 0);
+        errno = saved;
+        if (failed) return false;
+        uint64_t before = atomic_load(&accessible[id]);
+        while (before < target && !atomic_compare_exchange_weak(&accessible[id], &before, target)) {}
         if (atomic_compare_exchange_strong_explicit(&section->committed_bytes, &committed, target, memory_order_acq_rel,
                                                     memory_order_acquire)) {
             tly_map_count(TLY_OWN_REGION, (int64_t)(target - committed));

@@ -33,6 +33,8 @@ void tly_writer_shield(void);
 /* The parent's region, moved there by the shield, or NULL. */
 const struct tly_region *tly_writer_parent(void);
 void tly_writer_forget_parent(void);
+/* How much of a section may be read there: what was committed at the fork. */
+uint64_t tly_writer_parent_bytes(enum tly_section_id id);
 
 /* Room for `bytes` in a section, aligned to 8, committed and zeroed. Returns the offset within the section, or
  * UINT64_MAX when the section or the memory is exhausted (the room stays unused). */

@@ -30,10 +30,10 @@ void tly_inherit_tables(void) {
         const struct tly_section *from = &parent->section[id];
         bool index = id == TLY_SEC_NODEIDX || id == TLY_SEC_SITEIDX;
         uint64_t bytes = atomic_load_explicit(index ? &from->committed_bytes : &from->used_bytes, memory_order_acquire);
+        if (bytes > tly_writer_parent_bytes(id)) bytes = tly_writer_parent_bytes(id);
         if (id == TLY_SEC_NAMES) move_texts(bytes);
         if (!tly_writer_commit(id, bytes)) return;
         memcpy(tly_writer_base(id), (const char *)parent + from->offset, bytes);
-        if (id != TLY_SEC_NAMES) tly_region->section[id].used_bytes = atomic_load(&from->used_bytes);
-        if (id != TLY_SEC_NAMES && !index) tly_region->section[id].used_bytes = bytes;
+        if (id != TLY_SEC_NAMES) tly_region->section[id].used_bytes = index ? atomic_load(&from->used_bytes) : bytes;
     }
 }
