@@ -118,7 +118,7 @@ typedef struct tally_stack {
 } tally_stack;
 
 /* Stores the calling thread's tag stack. Async-signal-safe. */
-TALLY_FN_(int, tally_stack_get, (tally_stack *out), (out), -38)
+TALLY_FN_(int, tally_stack_get, (tally_stack * out), (out), -38)
 
 /* Puts the calling thread on `stack` (usually another thread's) until the matching end, which brings back the stack
  * that was there at the begin whatever was pushed or left pushed in between. Nests. `mark` is the caller's, filled by
@@ -161,47 +161,50 @@ enum {
 
 /* The account now. NULL with errno set: ENOSYS (nothing was ever started), ENOMEM, EINVAL (flags). */
 TALLY_FN_(tally_tree *, tally_tree_get, (unsigned flags), (flags), NULL)
-TALLY_FN_VOID_(tally_tree_free, (tally_tree *tree), (tree))
+TALLY_FN_VOID_(tally_tree_free, (tally_tree * tree), (tree))
 
 /* A node of a tree; belongs to the tree. All figures are exact when no thread was allocating while the tree was made;
  * else each is a value it had during that time. */
 typedef struct tally_node tally_node;
 struct tally_node_info {
-    size_t struct_bytes;        /* the caller sets sizeof(struct tally_node_info) before the call */
-    const char *name;           /* name_bytes bytes and a NUL; `__root` for the root. Belongs to the tree */
+    size_t struct_bytes; /* the caller sets sizeof(struct tally_node_info) before the call */
+    const char *name;    /* name_bytes bytes and a NUL; `__root` for the root. Belongs to the tree */
     size_t name_bytes;
-    uint64_t bytes;             /* inclusive: live bytes of the node and all below it, as requested */
-    uint64_t bytes_direct;      /* of the node alone */
-    uint64_t blocks;            /* live blocks, inclusive */
+    uint64_t bytes;        /* inclusive: live bytes of the node and all below it, as requested */
+    uint64_t bytes_direct; /* of the node alone */
+    uint64_t blocks;       /* live blocks, inclusive */
     uint64_t blocks_direct;
-    uint64_t allocated_bytes;   /* cumulative, inclusive: live or freed since */
+    uint64_t allocated_bytes; /* cumulative, inclusive: live or freed since */
     uint64_t allocated_blocks;
     uint64_t allocated_bytes_direct;
     uint64_t allocated_blocks_direct;
-    uint32_t kind;              /* 0 root, 1 tag, 2 module, 3 thread, 4 caller */
+    uint32_t kind; /* 0 root, 1 tag, 2 module, 3 thread, 4 caller */
     uint32_t reserved;
 };
 
 TALLY_FN_(const tally_node *, tally_tree_root, (const tally_tree *tree), (tree), NULL)
-TALLY_FN_(const tally_node *, tally_node_first_child, (const tally_node *node), (node), NULL) /* children by name; NULL: none */
+TALLY_FN_(const tally_node *, tally_node_first_child, (const tally_node *node), (node),
+          NULL) /* children by name; NULL: none */
 TALLY_FN_(const tally_node *, tally_node_next_sibling, (const tally_node *node), (node), NULL)
 TALLY_FN_(const tally_node *, tally_node_parent, (const tally_node *node), (node), NULL)
 /* Fills `info` up to info->struct_bytes. -EINVAL if that is smaller than the first version of the struct. */
 TALLY_FN_(int, tally_node_get_info, (const tally_node *node, struct tally_node_info *info), (node, info), -38)
 /* The node at the path of `count` names below the root, or NULL. count 0: the root. */
-TALLY_FN_(const tally_node *, tally_tree_find, (const tally_tree *tree, const char *const *names, size_t count), (tree, names, count), NULL)
+TALLY_FN_(const tally_node *, tally_tree_find, (const tally_tree *tree, const char *const *names, size_t count),
+          (tree, names, count), NULL)
 
 /* Live bytes of every call site of the tree, each wherever it stands: a site counts once per block even if it is
  * repeated on the path. Fills at most `capacity` entries, largest first, and returns how many there are. */
 struct tally_site_info {
     const char *name; /* belongs to the tree */
     size_t name_bytes;
-    uint64_t bytes;   /* live, directly billed to nodes whose last call site this is */
+    uint64_t bytes; /* live, directly billed to nodes whose last call site this is */
     uint64_t blocks;
     uint32_t kind;
     uint32_t reserved;
 };
-TALLY_FN_(size_t, tally_tree_sites, (const tally_tree *tree, struct tally_site_info *out, size_t capacity), (tree, out, capacity), 0)
+TALLY_FN_(size_t, tally_tree_sites, (const tally_tree *tree, struct tally_site_info *out, size_t capacity),
+          (tree, out, capacity), 0)
 
 /* ---- Files and facts -------------------------------------------------------------------------------------------- */
 
@@ -218,23 +221,23 @@ struct tally_perf_stats {
     uint64_t own_other_bytes;
     uint64_t nodes;
     uint64_t call_sites;
-    uint64_t ledgers_live;        /* threads that have one now */
-    uint64_t ledgers_recycled;    /* waiting for the next thread */
-    uint64_t consolidations;      /* rounds of the background consolidator */
-    uint64_t spills;              /* threads that share the common ledger (slower, still exact) */
-    uint64_t block_map_pages;     /* resident, 4 KiB each */
-    uint64_t unmatched_frees;     /* frees of blocks never seen: forwarded, subtracted nowhere */
-    uint64_t missed_frees;        /* blocks whose address came back without a free having been seen */
-    uint64_t dropped_events;      /* allocations that could not be recorded */
-    uint64_t off_radar_allocs;    /* allocations seen before the first start */
+    uint64_t ledgers_live;     /* threads that have one now */
+    uint64_t ledgers_recycled; /* waiting for the next thread */
+    uint64_t consolidations;   /* rounds of the background consolidator */
+    uint64_t spills;           /* threads that share the common ledger (slower, still exact) */
+    uint64_t block_map_pages;  /* resident, 4 KiB each */
+    uint64_t unmatched_frees;  /* frees of blocks never seen: forwarded, subtracted nowhere */
+    uint64_t missed_frees;     /* blocks whose address came back without a free having been seen */
+    uint64_t dropped_events;   /* allocations that could not be recorded */
+    uint64_t off_radar_allocs; /* allocations seen before the first start */
     uint64_t pop_errors;
     uint64_t cut_names;
-    uint64_t index_overflow;      /* nodes and sites outside their index (slow to find, not lost) */
-    double table_load;            /* filled share of the path-node index, 0..1 */
-    uint64_t peak_error_bytes;    /* tally_peak_bytes() is right to within this */
+    uint64_t index_overflow;   /* nodes and sites outside their index (slow to find, not lost) */
+    double table_load;         /* filled share of the path-node index, 0..1 */
+    uint64_t peak_error_bytes; /* tally_peak_bytes() is right to within this */
 };
 /* Fills `stats` up to stats->struct_bytes. Async-signal-safe. */
-TALLY_FN_(int, tally_perf_stats, (struct tally_perf_stats *stats), (stats), -38)
+TALLY_FN_(int, tally_perf_stats, (struct tally_perf_stats * stats), (stats), -38)
 
 /* ---- Inside the macros: not for direct use ---------------------------------------------------------------------- */
 

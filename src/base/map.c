@@ -58,5 +58,6 @@ void tly_map_set(enum tly_own_memory kind, uint64_t bytes) {
 void tly_map_mirror(_Atomic uint64_t *words) {
     atomic_store_explicit(&mirror, words, memory_order_relaxed);
     if (words)
-        for (int kind = 0; kind < TLY_OWN_COUNT; kind++) show((enum tly_own_memory)kind);
+        for (int kind = 0; kind < TLY_OWN_COUNT; kind++)
+            show((enum tly_own_memory)kind);
 }

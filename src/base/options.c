@@ -114,8 +114,10 @@ static int set_int(const struct tly_option_row *row, int64_t *field, const char 
     int64_t number = 0;
     for (size_t i = negative; good && i < bytes; i++) {
         good = value[i] >= '0' && value[i] <= '9';
-        if (good && number < INT64_MAX / 10 - 1) number = number * 10 + (value[i] - '0');
-        else if (good) number = INT64_MAX / 10; /* beyond every range, and stays there */
+        if (good && number < INT64_MAX / 10 - 1)
+            number = number * 10 + (value[i] - '0');
+        else if (good)
+            number = INT64_MAX / 10; /* beyond every range, and stays there */
     }
     if (negative) number = -number;
     if (good && number >= row->min && number <= row->max) {
@@ -135,9 +137,11 @@ static int set_tags(const struct tly_option_row *row, uint32_t *field, const cha
     enum { WORDS = sizeof tag_names / sizeof *tag_names };
     uint32_t mask = 0;
     for (size_t at = 0, end; at <= bytes; at = end + 1) {
-        for (end = at; end < bytes && value[end] != '+' && value[end] != '|' && value[end] != ',';) end++;
+        for (end = at; end < bytes && value[end] != '+' && value[end] != '|' && value[end] != ',';)
+            end++;
         size_t word = 0;
-        while (word < WORDS && !same(value + at, end - at, tag_names[word])) word++;
+        while (word < WORDS && !same(value + at, end - at, tag_names[word]))
+            word++;
         if (word == WORDS) {
             begin_bad_value(row, value + at, end - at, out);
             tly_text_add(out, "not one of none, module, thread, caller (join several with +)");
@@ -189,13 +193,15 @@ int tly_option_set(struct tly_options *options, const char *key, size_t key_byte
 
 /* The end of the entry at `at`: the next ',' that no '\' guards, or the end of the text. */
 static const char *entry_end(const char *at) {
-    while (*at && *at != ',') at += at[0] == '\\' && (at[1] == ',' || at[1] == '\\') ? 2 : 1;
+    while (*at && *at != ',')
+        at += at[0] == '\\' && (at[1] == ',' || at[1] == '\\') ? 2 : 1;
     return at;
 }
 
 static size_t skip_blanks(const char *at, const char *end) {
     size_t blanks = 0;
-    while (at + blanks < end && (at[blanks] == ' ' || at[blanks] == '\t' || at[blanks] == '\n')) blanks++;
+    while (at + blanks < end && (at[blanks] == ' ' || at[blanks] == '\t' || at[blanks] == '\n'))
+        blanks++;
     return blanks;
 }
 

@@ -35,11 +35,11 @@ enum tly_option_type { TLY_OPTION_BOOL, TLY_OPTION_INT, TLY_OPTION_TEXT, TLY_OPT
 struct tly_option_row {
     const char *name;
     enum tly_option_type type;
-    int64_t default_number; /* BOOL, INT, TAGS */
+    int64_t default_number;   /* BOOL, INT, TAGS */
     const char *default_text; /* TEXT */
-    int64_t min, max;       /* INT, TAGS; TEXT: min is the longest, in bytes */
+    int64_t min, max;         /* INT, TAGS; TEXT: min is the longest, in bytes */
     const char *help;
-    size_t offset;          /* of the field in struct tly_options */
+    size_t offset; /* of the field in struct tly_options */
 };
 size_t tly_option_count(void);
 const struct tly_option_row *tly_option_row(size_t index);

@@ -39,7 +39,8 @@ void tly_text_add_number(struct tly_text_builder *text, uint64_t number) {
 }
 
 void tly_text_add_hex(struct tly_text_builder *text, uint64_t number, int digits) {
-    for (int i = digits - 1; i >= 0; i--) tly_text_add_bytes(text, &"0123456789abcdef"[number >> (4 * i) & 15], 1);
+    for (int i = digits - 1; i >= 0; i--)
+        tly_text_add_bytes(text, &"0123456789abcdef"[number >> (4 * i) & 15], 1);
 }
 
 void tly_say_set_quiet(int quiet) { quiet_notes = quiet; }
@@ -50,7 +51,8 @@ static void say_list(const char *part, va_list parts) {
     struct tly_text_builder text;
     tly_text_begin(&text, line, sizeof line - 1);
     tly_text_add(&text, "tally: ");
-    for (; part; part = va_arg(parts, const char *)) tly_text_add(&text, part);
+    for (; part; part = va_arg(parts, const char *))
+        tly_text_add(&text, part);
     line[text.length] = '\n';
     ssize_t written = write(STDERR_FILENO, line, text.length + 1);
     (void)written; /* nobody to tell */

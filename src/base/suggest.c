@@ -16,14 +16,16 @@ unsigned tly_suggest_distance(const char *a, size_t a_bytes, const char *b, size
     unsigned row[3][LONGEST + 1]; /* of the last three lengths of `a` */
     if (a_bytes > LONGEST) a_bytes = LONGEST;
     if (b_bytes > LONGEST) b_bytes = LONGEST;
-    for (size_t j = 0; j <= b_bytes; j++) row[0][j] = (unsigned)j;
+    for (size_t j = 0; j <= b_bytes; j++)
+        row[0][j] = (unsigned)j;
     for (size_t i = 1; i <= a_bytes; i++) {
         unsigned *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
         now[0] = (unsigned)i;
         for (size_t j = 1; j <= b_bytes; j++) {
             char x = plain(a[i - 1]), y = plain(b[j - 1]);
             now[j] = least(before[j - 1] + (x != y), least(before[j], now[j - 1]) + 1);
-            if (i > 1 && j > 1 && x == plain(b[j - 2]) && y == plain(a[i - 2])) now[j] = least(now[j], earlier[j - 2] + 1);
+            if (i > 1 && j > 1 && x == plain(b[j - 2]) && y == plain(a[i - 2]))
+                now[j] = least(now[j], earlier[j - 2] + 1);
         }
     }
     return row[a_bytes % 3][b_bytes];

@@ -32,7 +32,8 @@ static void raise_peak(int64_t total) {
 
 /* Takes what was counted down since the last time: adding it back in one instruction loses nothing to a signal. */
 static int64_t take_change(_Atomic int64_t *left, const _Atomic int64_t *quota) {
-    int64_t change = atomic_load_explicit(quota, memory_order_relaxed) - atomic_load_explicit(left, memory_order_relaxed);
+    int64_t change =
+        atomic_load_explicit(quota, memory_order_relaxed) - atomic_load_explicit(left, memory_order_relaxed);
     tly_add((_Atomic uint64_t *)left, (uint64_t)change);
     return change;
 }
@@ -238,7 +239,8 @@ void *tly_account_alloc(void *block, size_t size, void *caller) {
         bool room = entry != NULL && ((passage.own && tly_thread_cell(thread, node)) || tly_shared_cell(node));
         if (room && *entry != 0) replaced(entry);
         /* Paused blocks are written wide, so that the fast path of free does not meet them. */
-        if (room && (node == TLY_NODE_PAUSED ? tly_map_write_wide(entry, size, node) : tly_map_write(entry, size, node)))
+        if (room &&
+            (node == TLY_NODE_PAUSED ? tly_map_write_wide(entry, size, node) : tly_map_write(entry, size, node)))
             bill(&passage, node, size);
         else
             untracked();

@@ -92,7 +92,8 @@ static inline __attribute__((always_inline)) enum tly_fast tly_fast_alloc(void *
     struct tly_seg *seg = thread->segs[node >> TLY_SEG_SHIFT];
     if (__builtin_expect(piece == NULL || seg == NULL || (address & 8) != 0, 0)) return TLY_FAST_GENERAL;
     uint32_t *entry = piece + tly_map_index(address);
-    if (__builtin_expect(size > TLY_NARROW_SIZE_MAX || node >= TLY_NARROW_NODES || *entry != 0, 0)) return TLY_FAST_GENERAL;
+    if (__builtin_expect(size > TLY_NARROW_SIZE_MAX || node >= TLY_NARROW_NODES || *entry != 0, 0))
+        return TLY_FAST_GENERAL;
     struct tly_cell *cell = &seg->cell[node % TLY_SEG_NODES];
     struct tly_ledger *ledger = thread->ledger;
     tly_busy_begin(ledger);

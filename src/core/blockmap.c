@@ -80,8 +80,7 @@ bool tly_map_take_wide(uint32_t *entry, uint64_t *size, uint32_t *node) {
         *node = entry[1] & PAYLOAD;
         entry[1] = entry[2] = 0;
         break;
-    default: /* inside another block */
-        return false;
+    default: /* inside another block */ return false;
     }
     entry[0] = 0;
     return true;
@@ -156,7 +155,8 @@ void tly_map_usage(uint64_t *pages, uint64_t *pieces) {
             unsigned char resident[512];
             size_t pages_here = PIECE_PAGES - at < stretch ? PIECE_PAGES - at : stretch;
             if (mincore(piece + at * PAGE, pages_here * PAGE, resident) != 0) continue;
-            for (size_t k = 0; k < pages_here; k++) *pages += resident[k] & 1;
+            for (size_t k = 0; k < pages_here; k++)
+                *pages += resident[k] & 1;
         }
     }
     errno = saved;

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TLY_GENERATION_NONE 1u  /* a thread that has to go through the slow path */
-#define TLY_GENERATION_OFF 2u   /* the gate: nothing to do */
+#define TLY_GENERATION_NONE 1u /* a thread that has to go through the slow path */
+#define TLY_GENERATION_OFF 2u  /* the gate: nothing to do */
 #define TLY_GENERATION_FIRST 3u
 
 struct tly_gate {
@@ -30,8 +30,8 @@ struct tly_gate_state {
     _Atomic uint32_t generation; /* last one given out */
     _Atomic uint32_t auto_tags;
     _Atomic int32_t paused_all;
-    _Atomic bool ready;          /* there is a region */
-    _Atomic bool clearing;       /* hooks stay out until the clear is done */
+    _Atomic bool ready;    /* there is a region */
+    _Atomic bool clearing; /* hooks stay out until the clear is done */
 };
 extern struct tly_gate_state tly_gate_state __attribute__((visibility("hidden")));
 

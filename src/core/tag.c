@@ -96,7 +96,8 @@ static uint32_t find(const struct tly_index *index, const void *key, uint64_t ha
     uint32_t id = tly_index_get(index, key, hash, &overflow);
     if (overflow && atomic_fetch_add_explicit(&tly_region->index_overflow, 1, memory_order_relaxed) == 0)
         tly_say_note("the index of tags is full: each new path is now found by a slow search (nothing is lost); "
-                     "raise path_node_table_mb", NULL);
+                     "raise path_node_table_mb",
+                     NULL);
     return id;
 }
 

@@ -32,7 +32,8 @@ static bool cached(struct tly_thread *thread, uintptr_t address, uint32_t *child
 }
 
 /* Everything but the known literal on a ready thread. False: there is no account, so no stack either. */
-static __attribute__((noinline)) bool find_child(struct tly_thread *thread, const char *name, bool keep, uint32_t *child) {
+static __attribute__((noinline)) bool find_child(struct tly_thread *thread, const char *name, bool keep,
+                                                 uint32_t *child) {
     int saved = errno;
     bool ready = tly_thread_ready(thread);
     bool account = atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0;

@@ -32,7 +32,8 @@ static inline uint32_t tly_tag_push(const char *name) {
     struct tly_thread *thread = &tly_self;
     uint32_t depth = thread->depth;
     if (__builtin_expect(depth < thread->capacity &&
-                             thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed), 1)) {
+                             thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed),
+                         1)) {
         const tly_tag_pair last = *(volatile tly_tag_pair *)&thread->stack[depth];
         if (__builtin_expect(last[0] == (uintptr_t)name && (uint32_t)last[1] == thread->tag_node, 1)) {
             tly_tag_step_up(thread, (uint32_t)(last[1] >> 32));

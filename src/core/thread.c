@@ -15,8 +15,8 @@
 #include "core/hooks_of_runtime.h"
 #include "region/writer.h"
 
-__thread struct tly_thread tly_self __attribute__((tls_model("initial-exec"))) = {.generation = TLY_GENERATION_NONE,
-                                                                                       .known = TLY_GENERATION_NONE};
+__thread struct tly_thread tly_self
+    __attribute__((tls_model("initial-exec"))) = {.generation = TLY_GENERATION_NONE, .known = TLY_GENERATION_NONE};
 
 enum { LEDGERS_MOST = 1 << 16, FIRST_STACK = 256 };
 
@@ -28,11 +28,11 @@ struct block {
 };
 #define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + sizeof(struct tly_tag_slot) * FIRST_STACK)
 
-static struct block *blocks[LEDGERS_MOST];  /* by ledger index */
-static _Atomic uint32_t blocks_end;         /* all in use are below */
-static struct tly_seg **shared_segs;        /* directory of the shared ledger */
-static _Atomic uint64_t free_ledgers;       /* head of the free list: change count << 32 | index + 1 */
-static uint64_t pool_bytes;                 /* private segments may use that much of SEGS */
+static struct block *blocks[LEDGERS_MOST]; /* by ledger index */
+static _Atomic uint32_t blocks_end;        /* all in use are below */
+static struct tly_seg **shared_segs;       /* directory of the shared ledger */
+static _Atomic uint64_t free_ledgers;      /* head of the free list: change count << 32 | index + 1 */
+static uint64_t pool_bytes;                /* private segments may use that much of SEGS */
 static pthread_key_t exit_key;
 static bool have_exit_key;
 
@@ -113,7 +113,8 @@ static bool attach(struct tly_thread *thread) {
         if (blocks[index]) {
             tly_map_count(TLY_OWN_THREADS, BLOCK_TOUCHED);
             uint32_t end = atomic_load(&blocks_end);
-            while (end <= index && !atomic_compare_exchange_weak(&blocks_end, &end, index + 1)) {}
+            while (end <= index && !atomic_compare_exchange_weak(&blocks_end, &end, index + 1)) {
+            }
         }
     }
     struct block *block = blocks[index];
@@ -138,10 +139,12 @@ static bool attach(struct tly_thread *thread) {
     atomic_store_explicit(&ledger->state, TLY_LEDGER_LIVE, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
     thread->ledger = ledger;
-    if (thread->off_radar) atomic_fetch_add_explicit(&tly_region->off_radar_allocs, thread->off_radar, memory_order_relaxed);
+    if (thread->off_radar)
+        atomic_fetch_add_explicit(&tly_region->off_radar_allocs, thread->off_radar, memory_order_relaxed);
     thread->off_radar = 0;
     uint32_t live = live_ledgers(), most = atomic_load_explicit(&tly_region->peak_threads, memory_order_relaxed);
-    while (live > most && !atomic_compare_exchange_weak(&tly_region->peak_threads, &most, live)) {}
+    while (live > most && !atomic_compare_exchange_weak(&tly_region->peak_threads, &most, live)) {
+    }
     if (have_exit_key) pthread_setspecific(exit_key, thread);
     return true;
 }
@@ -157,7 +160,8 @@ static void detach(void *unused) {
     thread->ledger = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (atomic_load(&tly_gate_page.free) == 0) return; /* a forked child: the ledger is the parent's */
-    if (thread->capacity > FIRST_STACK) tly_map_free(thread->stack, thread->capacity * sizeof(struct tly_tag_slot), TLY_OWN_THREADS);
+    if (thread->capacity > FIRST_STACK)
+        tly_map_free(thread->stack, thread->capacity * sizeof(struct tly_tag_slot), TLY_OWN_THREADS);
     thread->stack = NULL; /* the next thread's now */
     thread->capacity = thread->depth = 0;
     thread->tag_node = TLY_NODE_ROOT;
@@ -194,7 +198,8 @@ bool tly_thread_ready(struct tly_thread *thread) {
         thread->guard = true;
         memset(thread->paths, 0, sizeof(struct tly_path_set) * TLY_PATH_SETS);
         thread->guard = false;
-        for (uint32_t i = 0; i < thread->capacity; i++) thread->stack[i].address = TLY_NO_LITERAL;
+        for (uint32_t i = 0; i < thread->capacity; i++)
+            thread->stack[i].address = TLY_NO_LITERAL;
         thread->auto_tags = atomic_load(&tly_gate_state.auto_tags);
         bool paused = thread->pause_depth > 0 || atomic_load(&tly_gate_state.paused_all) > 0;
         thread->node = paused ? TLY_NODE_PAUSED : thread->tag_node;
@@ -227,7 +232,9 @@ static struct tly_seg *new_seg(uint32_t ledger, uint32_t node) {
             if (tly_writer_commit(TLY_SEC_SEGDIR, end)) ref = end - sizeof(struct tly_segref);
             struct tly_section *directory = &tly_region->section[TLY_SEC_SEGDIR];
             uint64_t length = atomic_load(&directory->used_bytes);
-            while (ref != UINT64_MAX && length < end && !atomic_compare_exchange_weak(&directory->used_bytes, &length, end)) {}
+            while (ref != UINT64_MAX && length < end &&
+                   !atomic_compare_exchange_weak(&directory->used_bytes, &length, end)) {
+            }
         }
     }
     errno = saved;

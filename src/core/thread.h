@@ -43,14 +43,14 @@ struct tly_thread {
     uint32_t auto_tags;
     bool attaching, exited, guard; /* guard: caches are being written; a nested signal handler leaves them alone */
     struct tly_ledger *ledger;
-    struct tly_seg **segs;       /* [node >> TLY_SEG_SHIFT], NULL: not yet */
+    struct tly_seg **segs; /* [node >> TLY_SEG_SHIFT], NULL: not yet */
     struct tly_path_set *paths;
     uint32_t tag_node, depth, capacity; /* the tag stack; tag_node is the node of its top */
     uint32_t pause_depth;
     struct tly_tag_slot *stack;
     uint32_t ledger_index;
-    uint32_t off_radar;  /* allocations seen while off, not yet passed on */
-    uint64_t serial;     /* names the thread in tally_stack; 0: not given out yet */
+    uint32_t off_radar; /* allocations seen while off, not yet passed on */
+    uint64_t serial;    /* names the thread in tally_stack; 0: not given out yet */
 };
 
 extern __thread struct tly_thread tly_self __attribute__((tls_model("initial-exec"), visibility("hidden")));

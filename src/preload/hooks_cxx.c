@@ -62,7 +62,7 @@ NEW_HOOK(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t,
             return;                                                                                                    \
         }                                                                                                              \
         if (real.kind == TLY_OPERATOR_OF_ALLOCATOR && block) tly_account_gone(block);                                  \
-        ((void (*) PARAMS)real.function)ARGS;                                                                          \
+        ((void(*) PARAMS)real.function) ARGS;                                                                          \
     }
 
 DELETE_HOOK(delete_plain, _ZdlPv, (void *block), (block))

@@ -22,7 +22,8 @@
     __typeof__(NAME) *real = (__typeof__(NAME) *)address
 
 static void forget_threads(void) {
-    if (atomic_load(&tly_gate_state.ready) && (atomic_load(&tly_gate_state.auto_tags) & TLY_AUTO_THREAD)) tly_gate_renew();
+    if (atomic_load(&tly_gate_state.ready) && (atomic_load(&tly_gate_state.auto_tags) & TLY_AUTO_THREAD))
+        tly_gate_renew();
 }
 
 EXPORT int dlclose(void *handle) {
@@ -44,7 +45,8 @@ EXPORT int prctl(int option, ...) {
     unsigned long argument[4];
     va_list list;
     va_start(list, option);
-    for (int i = 0; i < 4; i++) argument[i] = va_arg(list, unsigned long);
+    for (int i = 0; i < 4; i++)
+        argument[i] = va_arg(list, unsigned long);
     va_end(list);
     int result = real(option, argument[0], argument[1], argument[2], argument[3]);
     if (option == PR_SET_NAME) forget_threads();

@@ -66,8 +66,8 @@ static void write_slot(struct reroute *state, const struct dl_phdr_info *info, v
     state->changed++;
 }
 
-static void reroute_table(struct reroute *state, const struct dl_phdr_info *info, const ElfW(Rela) *rela, size_t count,
-                          const ElfW(Sym) *symbols, const char *strings) {
+static void reroute_table(struct reroute *state, const struct dl_phdr_info *info, const ElfW(Rela) * rela, size_t count,
+                          const ElfW(Sym) * symbols, const char *strings) {
     for (size_t i = 0; i < count; i++) {
         uint32_t type = (uint32_t)ELF64_R_TYPE(rela[i].r_info), symbol = (uint32_t)ELF64_R_SYM(rela[i].r_info);
         if (symbol == 0 || (type != RELOCATION_SLOT && type != RELOCATION_GOT && type != RELOCATION_DATA)) continue;
@@ -75,8 +75,8 @@ static void reroute_table(struct reroute *state, const struct dl_phdr_info *info
         for (size_t h = 0; h < HOOKS; h++) {
             if (!state->theirs[h] || strcmp(name, hooks[h].name) != 0) continue;
             void **slot = (void **)(info->dlpi_addr + rela[i].r_offset);
-            bool unbound = type == RELOCATION_SLOT && tly_real_file_of(*slot) != state->allocator_file &&
-                           *slot != hooks[h].hook;
+            bool unbound =
+                type == RELOCATION_SLOT && tly_real_file_of(*slot) != state->allocator_file && *slot != hooks[h].hook;
             if (*slot == state->theirs[h] || unbound) write_slot(state, info, slot, hooks[h].hook);
         }
     }
@@ -88,7 +88,8 @@ static int reroute_file(struct dl_phdr_info *info, size_t bytes, void *context) 
     const ElfW(Dyn) *dynamic = NULL;
     const void *first = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
         if (info->dlpi_phdr[i].p_type == PT_LOAD && !first)
             first = (const void *)((info->dlpi_addr + info->dlpi_phdr[i].p_vaddr) & ~(uintptr_t)4095);
     }

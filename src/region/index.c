@@ -23,7 +23,8 @@ uint32_t tly_index_get(const struct tly_index *index, const void *key, uint64_t 
     for (int level = 0; (bytes = level_bytes(index, level)) != 0; level++, start += bytes) {
         if (!tly_writer_commit(index->section, start + bytes)) break;
         uint64_t line = (hash >> (level * 2) & 0xffffffffu) % (bytes / LINE_BYTES);
-        _Atomic uint64_t *slot = (_Atomic uint64_t *)((char *)tly_writer_base(index->section) + start) + line * LINE_SLOTS;
+        _Atomic uint64_t *slot =
+            (_Atomic uint64_t *)((char *)tly_writer_base(index->section) + start) + line * LINE_SLOTS;
         for (int i = 0; i < LINE_SLOTS; i++) {
             uint64_t word = atomic_load_explicit(&slot[i], memory_order_acquire);
             if (word == 0) {
@@ -43,7 +44,8 @@ uint32_t tly_index_get(const struct tly_index *index, const void *key, uint64_t 
     }
     /* Outside the index: found by walking all records. Slow, not lost. Two threads may make the same record here. */
     *overflow = true;
-    uint32_t record_bytes = tly_region->section[index->section == TLY_SEC_SITEIDX ? TLY_SEC_SITES : TLY_SEC_NODES].record_bytes;
+    uint32_t record_bytes =
+        tly_region->section[index->section == TLY_SEC_SITEIDX ? TLY_SEC_SITES : TLY_SEC_NODES].record_bytes;
     uint64_t used = tly_region->section[index->section == TLY_SEC_SITEIDX ? TLY_SEC_SITES : TLY_SEC_NODES].used_bytes;
     for (uint64_t id = used / record_bytes; id-- > 0;)
         if ((uint32_t)id != made && index->same((uint32_t)id, key)) {

@@ -16,8 +16,8 @@
 
 struct tly_view {
     const struct tly_region *region;
-    uint64_t bytes;    /* of the mapping */
-    void *mapping;     /* what close unmaps; NULL if the memory is somebody else's */
+    uint64_t bytes; /* of the mapping */
+    void *mapping;  /* what close unmaps; NULL if the memory is somebody else's */
 };
 
 /* What was billed to one node, or all of them: everything since start or clear. Live is alloc minus free. */

@@ -19,8 +19,8 @@ enum { PAGE = 4096, LEAST_STEP = 4 * PAGE };
 
 struct tly_region *tly_region;
 static uint64_t region_bytes;
-static bool in_file;  /* commit by populating; anonymous memory needs no commit */
-static void *parent;  /* the inherited region, moved here */
+static bool in_file; /* commit by populating; anonymous memory needs no commit */
+static void *parent; /* the inherited region, moved here */
 static bool shielded;
 /* What of each section is accessible, told apart from the region's own record of it: in a forked child this is how it
  * was at the fork, whatever the parent does meanwhile. */
@@ -28,11 +28,16 @@ static _Atomic uint64_t accessible[TLY_SEC_COUNT];
 static uint64_t parent_bytes[TLY_SEC_COUNT]; /* the same of the inherited region */
 
 static const uint32_t record_bytes[TLY_SEC_COUNT] = {
-    [TLY_SEC_HEADER] = sizeof(struct tly_region), [TLY_SEC_NAMES] = 1,
-    [TLY_SEC_SITES] = sizeof(struct tly_site),    [TLY_SEC_NODES] = sizeof(struct tly_node),
-    [TLY_SEC_MODULES] = sizeof(struct tly_module), [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
-    [TLY_SEC_SEGDIR] = sizeof(struct tly_segref), [TLY_SEC_SEGS] = sizeof(struct tly_seg),
-    [TLY_SEC_SITEIDX] = 8,                        [TLY_SEC_NODEIDX] = 8,
+    [TLY_SEC_HEADER] = sizeof(struct tly_region),
+    [TLY_SEC_NAMES] = 1,
+    [TLY_SEC_SITES] = sizeof(struct tly_site),
+    [TLY_SEC_NODES] = sizeof(struct tly_node),
+    [TLY_SEC_MODULES] = sizeof(struct tly_module),
+    [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
+    [TLY_SEC_SEGDIR] = sizeof(struct tly_segref),
+    [TLY_SEC_SEGS] = sizeof(struct tly_seg),
+    [TLY_SEC_SITEIDX] = 8,
+    [TLY_SEC_NODEIDX] = 8,
 };
 
 /* Address space per section, at full size; halved together until the whole fits the process's limits. */
@@ -121,7 +126,8 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
         result = -errno;
         munmap(tly_region, bytes);
         if (again) /* keep the place harmless */
-            mmap(tly_region, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+            mmap(tly_region, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                 0);
         else
             tly_region = NULL;
     }
@@ -131,7 +137,8 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
     }
     if (!again) region_bytes = bytes;
     in_file = path != NULL;
-    for (int id = 0; id < TLY_SEC_COUNT; id++) accessible[id] = 0;
+    for (int id = 0; id < TLY_SEC_COUNT; id++)
+        accessible[id] = 0;
     accessible[TLY_SEC_HEADER] = PAGE;
     lay_out(tly_region->section, sizes, halvings);
     tly_region->region_bytes = bytes;
@@ -218,7 +225,8 @@ bool tly_writer_commit(enum tly_section_id id, uint64_t bytes) {
         errno = saved;
         if (failed) return false;
         uint64_t before = atomic_load(&accessible[id]);
-        while (before < target && !atomic_compare_exchange_weak(&accessible[id], &before, target)) {}
+        while (before < target && !atomic_compare_exchange_weak(&accessible[id], &before, target)) {
+        }
         if (atomic_compare_exchange_strong_explicit(&section->committed_bytes, &committed, target, memory_order_acq_rel,
                                                     memory_order_acquire)) {
             tly_map_count(TLY_OWN_REGION, (int64_t)(target - committed));

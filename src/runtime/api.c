@@ -149,7 +149,8 @@ int tally_perf_stats(struct tally_perf_stats *out) {
         stats.own_block_map_bytes = stats.block_map_pages * 4096;
         stats.own_thread_bytes = tly_map_bytes(TLY_OWN_THREADS);
         stats.own_other_bytes = tly_map_bytes(TLY_OWN_OTHER);
-        stats.own_bytes = stats.own_region_bytes + stats.own_block_map_bytes + stats.own_thread_bytes + stats.own_other_bytes;
+        stats.own_bytes =
+            stats.own_region_bytes + stats.own_block_map_bytes + stats.own_thread_bytes + stats.own_other_bytes;
         stats.nodes = tly_node_count();
         stats.call_sites = tly_site_count();
         stats.consolidations = tly_region->consolidations;

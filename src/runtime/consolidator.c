@@ -21,7 +21,8 @@ static int64_t period_ns;
 static void look(void) {
     struct tly_view view = {tly_region, tly_region->region_bytes, NULL};
     int64_t live = tly_view_live_bytes(&view), peak = atomic_load(&tly_region->peak_bytes);
-    while (live > peak && !atomic_compare_exchange_weak(&tly_region->peak_bytes, &peak, live)) {}
+    while (live > peak && !atomic_compare_exchange_weak(&tly_region->peak_bytes, &peak, live)) {
+    }
     atomic_fetch_add(&tly_region->consolidations, 1);
     tly_process_poll();
 }
@@ -53,5 +54,6 @@ void tly_consolidator_start(int64_t period_ms) {
     tly_tag_resume_thread();
     if (error == 0) return;
     atomic_store(&running_in, 0);
-    tly_say_note("no background consolidator (", tly_errno_name(error), "): the peak is right to its stated bound only", NULL);
+    tly_say_note("no background consolidator (", tly_errno_name(error), "): the peak is right to its stated bound only",
+                 NULL);
 }

@@ -78,7 +78,8 @@ static size_t read_file(const char *path, char *buffer, size_t bytes) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
     size_t length = 0;
-    for (ssize_t got; length < bytes && (got = read(fd, buffer + length, bytes - length)) > 0;) length += (size_t)got;
+    for (ssize_t got; length < bytes && (got = read(fd, buffer + length, bytes - length)) > 0;)
+        length += (size_t)got;
     close(fd);
     return length;
 }
@@ -89,7 +90,8 @@ static uint64_t start_ticks(void) {
     size_t length = read_file("/proc/self/stat", text, sizeof text - 1);
     text[length] = 0;
     const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 

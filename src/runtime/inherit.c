@@ -18,7 +18,8 @@ static void move_texts(uint64_t parent_names_bytes) {
     if (!tly_writer_commit(TLY_SEC_NAMES, parent_names_bytes + own_bytes)) return;
     memmove(names + parent_names_bytes, names, own_bytes);
     section->used_bytes = parent_names_bytes + own_bytes;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i]->offset += parent_names_bytes;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        texts[i]->offset += parent_names_bytes;
 }
 
 void tly_inherit_tables(void) {

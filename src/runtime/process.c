@@ -37,7 +37,7 @@ struct tly_hooks_of_runtime tly_hooks_of_runtime;
 static struct tly_options options;
 static struct tly_rundir rundir;
 static bool preloaded, dormant_for_ever;
-static const char *unreachable;     /* why malloc calls do not come here */
+static const char *unreachable; /* why malloc calls do not come here */
 static const char *reason = "";
 static _Atomic bool init_done, polling, starting, clearing;
 
@@ -86,7 +86,8 @@ static int make_region(bool share, uint32_t forked_from) {
     if (result != 0) return result;
 
     uint64_t buckets_bytes = sizes.node_index_bytes;
-    while (buckets_bytes & (buckets_bytes - 1)) buckets_bytes &= buckets_bytes - 1;
+    while (buckets_bytes & (buckets_bytes - 1))
+        buckets_bytes &= buckets_bytes - 1;
     tly_facts_fill(tly_region, &options, &rundir, in_file, preloaded);
     tly_region->flush_bytes = TLY_FLUSH_BYTES;
     tly_region->forked_from = forked_from;
@@ -170,7 +171,8 @@ static void forked(void) {
         return;
     }
     uint64_t started_ns = tly_writer_parent() ? tly_writer_parent()->started_ns : 0;
-    int result = tly_writer_parent() && tly_region ? make_region(rundir.region_path[0] != 0, tly_inherit_parent_pid()) : -ENOMEM;
+    int result =
+        tly_writer_parent() && tly_region ? make_region(rundir.region_path[0] != 0, tly_inherit_parent_pid()) : -ENOMEM;
     if (result != 0) {
         tly_say_note("the forked process is not accounted: ", tly_errno_name(-result), NULL);
         dormant_for_ever = true;
@@ -218,7 +220,8 @@ int tly_process_stop(void) {
 /* After this every thread either sees the closed gate or is seen busy. */
 static void barrier_on_all_threads(void) {
     static _Atomic int registered;
-    if (!registered) registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1 : -1;
+    if (!registered)
+        registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1 : -1;
     if (registered == 1 && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
     struct timespec pause = {0, 20000000}; /* far longer than any store stays in a store buffer */
     nanosleep(&pause, NULL);
@@ -242,7 +245,8 @@ static bool wait_until_idle(void) {
 static void zero_account(void) {
     uint32_t segs = (uint32_t)(tly_region->section[TLY_SEC_SEGS].used_bytes / sizeof(struct tly_seg));
     memset(tly_writer_base(TLY_SEC_SEGS), 0, segs * sizeof(struct tly_seg));
-    uint32_t ledgers = (uint32_t)(tly_region->section[TLY_SEC_LEDGERS].used_bytes / sizeof(struct tly_ledger)), live = 0;
+    uint32_t ledgers = (uint32_t)(tly_region->section[TLY_SEC_LEDGERS].used_bytes / sizeof(struct tly_ledger)),
+             live = 0;
     for (uint32_t i = 0; i < ledgers; i++) {
         struct tly_ledger *ledger = tly_writer_ledger(i);
         atomic_store(&ledger->alloc_left, atomic_load(&ledger->alloc_quota));
@@ -331,7 +335,8 @@ void tly_process_init(void) {
         atomic_store(&tly_gate_state.auto_tags, options.auto_tags);
         const char *preload = getenv("LD_PRELOAD"), *run_pid = getenv("TALLY_RUN_PID");
         preloaded = preload && strstr(preload, "libtally");
-        if (!options.follow && run_pid && strtoul(run_pid, NULL, 10) != (unsigned long)getpid()) dormant_for_ever = true;
+        if (!options.follow && run_pid && strtoul(run_pid, NULL, 10) != (unsigned long)getpid())
+            dormant_for_ever = true;
         tly_rundir_find(&rundir);
         pthread_atfork(NULL, NULL, tly_writer_shield);
         if (!dormant_for_ever && preloaded) {
@@ -353,7 +358,8 @@ void tly_process_init(void) {
 
 __attribute__((destructor(101))) static void on_exit_handlers(void) {
     if (!atomic_load(&tly_gate_state.ready) || atomic_load(&tly_gate_page.free) == 0) return;
-    for (int turn = 0; atomic_exchange(&polling, true) && turn < 1000; turn++) sched_yield(); /* a checkpoint ends first */
+    for (int turn = 0; atomic_exchange(&polling, true) && turn < 1000; turn++)
+        sched_yield(); /* a checkpoint ends first */
     tly_map_measure();
     atomic_store(&tly_region->ended_ns, realtime_ns(CLOCK_REALTIME));
     uint32_t flags = atomic_fetch_or(&tly_region->flags, TLY_REGION_EXITED);

@@ -80,7 +80,8 @@ static const char *module_name(const struct tly_view *view, uint32_t module, uin
 }
 
 /* Copies the name, terminated. Callers are "file+0xoffset": the command line knows functions and lines. */
-static bool name_site(const struct tly_view *view, const struct tly_site *site, struct arena *arena, struct site_name *out) {
+static bool name_site(const struct tly_view *view, const struct tly_site *site, struct arena *arena,
+                      struct site_name *out) {
     uint32_t kind = atomic_load_explicit(&site->kind, memory_order_acquire), bytes = site->name_bytes;
     const char *name = kind == TLY_SITE_MODULE || kind == TLY_SITE_CALLER
                            ? module_name(view, site->module, &bytes)
@@ -94,7 +95,8 @@ static bool name_site(const struct tly_view *view, const struct tly_site *site, 
     tly_text_add_bytes(&text, name, bytes);
     if (kind == TLY_SITE_CALLER) {
         int digits = 1;
-        while (digits < 16 && site->value >> (4 * digits)) digits++;
+        while (digits < 16 && site->value >> (4 * digits))
+            digits++;
         tly_text_add(&text, "+0x");
         tly_text_add_hex(&text, site->value, digits);
     }
@@ -122,7 +124,8 @@ static bool before(const struct site_name *sites, const struct ranked *a, const 
 static void sort_sites(const struct site_name *sites, struct ranked *items, struct ranked *spare, uint32_t count) {
     for (uint64_t width = 1; width < count; width *= 2) {
         for (uint64_t start = 0; start < count; start += 2 * width) {
-            uint64_t middle = start + width < count ? start + width : count, end = start + 2 * width < count ? start + 2 * width : count;
+            uint64_t middle = start + width < count ? start + width : count,
+                     end = start + 2 * width < count ? start + 2 * width : count;
             uint64_t a = start, b = middle;
             for (uint64_t k = start; k < end; k++)
                 spare[k] = b >= end || (a < middle && !before(sites, &items[b], &items[a])) ? items[a++] : items[b++];
@@ -181,15 +184,19 @@ static uint32_t add_node(struct build *build, uint32_t parent, uint32_t site) {
 static void make_full(struct build *build) {
     build->target[TLY_NODE_ROOT] = add_node(build, 0, NONE);
     for (uint32_t id = TLY_NODE_FIRST; id < build->ids; id++)
-        if (build->site[id] != NONE) build->target[id] = add_node(build, build->target[build->parent[id]], build->site[id]);
+        if (build->site[id] != NONE)
+            build->target[id] = add_node(build, build->target[build->parent[id]], build->site[id]);
 }
 
 /* Walks the tree depth first with a mark on each site of the path; (parent, site) pairs are found by hashing. */
 static bool make_folded(struct build *build) {
     uint32_t slots = 64;
-    while (slots < 2 * (uint64_t)build->ids) slots *= 2;
-    uint32_t *first = take(&build->scratch, build->ids * sizeof *first), *next = take(&build->scratch, build->ids * sizeof *next);
-    uint32_t *table = take(&build->scratch, slots * sizeof *table); /* index of a node in the tree; 0: free (the root) */
+    while (slots < 2 * (uint64_t)build->ids)
+        slots *= 2;
+    uint32_t *first = take(&build->scratch, build->ids * sizeof *first),
+             *next = take(&build->scratch, build->ids * sizeof *next);
+    uint32_t *table =
+        take(&build->scratch, slots * sizeof *table); /* index of a node in the tree; 0: free (the root) */
     uint32_t *path = take(&build->scratch, build->ids * sizeof *path);
     uint8_t *marked = take(&build->scratch, build->sites ? build->sites : 1);
     bool *marks = take(&build->scratch, build->ids * sizeof *marks); /* did this node set its site's mark? */
@@ -214,7 +221,8 @@ static bool make_folded(struct build *build) {
             build->target[id] = above;
         } else {
             uint64_t at = tly_hash_mix(above, site) & (slots - 1);
-            while (table[at] && (nodes[table[at]].site != site || nodes[table[at]].parent != &nodes[above])) at = (at + 1) & (slots - 1);
+            while (table[at] && (nodes[table[at]].site != site || nodes[table[at]].parent != &nodes[above]))
+                at = (at + 1) & (slots - 1);
             if (!table[at]) table[at] = add_node(build, above, site);
             build->target[id] = table[at];
             marked[site] = marks[id] = 1;
@@ -262,16 +270,22 @@ static bool name_and_link(struct build *build) {
     for (uint32_t i = 1; i < tree->node_count; i++) {
         uint32_t site = tree->nodes[i].site;
         if (tree->sites[site].bytes) continue;
-        if (!name_site(&build->view, tly_view_record(&build->view, TLY_SEC_SITES, site), &build->result, &tree->sites[site])) return false;
+        if (!name_site(&build->view, tly_view_record(&build->view, TLY_SEC_SITES, site), &build->result,
+                       &tree->sites[site]))
+            return false;
         uint64_t prefix = 0;
         memcpy(&prefix, tree->sites[site].bytes, tree->sites[site].count < 8 ? tree->sites[site].count : 8);
         items[used++] = (struct ranked){be64toh(prefix), site};
     }
     sort_sites(tree->sites, items, spare, used);
-    for (uint32_t i = 0; i < used; i++) rank[items[i].site] = i;
-    for (uint32_t i = 1; i < tree->node_count; i++) start[rank[tree->nodes[i].site] + 1]++;
-    for (uint32_t i = 0; i < used; i++) start[i + 1] += start[i];
-    for (uint32_t i = 1; i < tree->node_count; i++) order[start[rank[tree->nodes[i].site]]++] = i;
+    for (uint32_t i = 0; i < used; i++)
+        rank[items[i].site] = i;
+    for (uint32_t i = 1; i < tree->node_count; i++)
+        start[rank[tree->nodes[i].site] + 1]++;
+    for (uint32_t i = 0; i < used; i++)
+        start[i + 1] += start[i];
+    for (uint32_t i = 1; i < tree->node_count; i++)
+        order[start[rank[tree->nodes[i].site]]++] = i;
     for (uint32_t k = tree->node_count - 1; k-- > 0;) { /* last name first, each in front of its siblings */
         struct tally_node *node = &tree->nodes[order[k]], *parent = (struct tally_node *)node->parent;
         node->name = tree->sites[node->site].bytes;
@@ -328,7 +342,8 @@ tally_tree *tally_tree_get(unsigned flags) {
     uint64_t names = tly_region->section[TLY_SEC_NAMES].used_bytes;
     size_t scratch_bytes = (size_t)build.ids * 96 + sites * 64 + 65536;
     /* Module names are copied once per caller in them. */
-    size_t result_bytes = (size_t)build.ids * sizeof(struct tally_node) + sites * 128 + names + (uint64_t)sites * 256 + 65536;
+    size_t result_bytes =
+        (size_t)build.ids * sizeof(struct tally_node) + sites * 128 + names + (uint64_t)sites * 256 + 65536;
     char *scratch = tly_map_reserve(scratch_bytes), *memory = tly_map_reserve(result_bytes);
     if (scratch && memory) {
         if (build.ids > 10000) { /* both are filled from end to end: fewer page faults */
@@ -352,8 +367,9 @@ tally_tree *tally_tree_get(unsigned flags) {
         return build.tree;
     }
     if (memory) munmap(memory, result_bytes);
-    errno = -tly_error(-result, result == -ENOMEM ? "tally_tree_get: no memory for the tree"
-                                                  : "tally_tree_get: the account was cleared again and again meanwhile");
+    errno =
+        -tly_error(-result, result == -ENOMEM ? "tally_tree_get: no memory for the tree"
+                                              : "tally_tree_get: the account was cleared again and again meanwhile");
     return NULL;
 }
 
@@ -396,7 +412,8 @@ const tally_node *tally_tree_find(const tally_tree *tree, const char *const *nam
     const tally_node *node = tally_tree_root(tree);
     for (size_t i = 0; node && i < count; i++) {
         const tally_node *child = node->first_child;
-        while (child && strcmp(child->name, names[i]) != 0) child = child->next_sibling;
+        while (child && strcmp(child->name, names[i]) != 0)
+            child = child->next_sibling;
         node = child;
     }
     return node;

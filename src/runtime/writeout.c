@@ -43,7 +43,8 @@ static void align(struct output *out) {
 }
 
 /* The balances as cells of one ledger; segments without any are left out. */
-static void put_cells(struct output *out, struct tly_section *sections, const struct tly_balance *balance, uint32_t nodes) {
+static void put_cells(struct output *out, struct tly_section *sections, const struct tly_balance *balance,
+                      uint32_t nodes) {
     uint32_t blocks = (nodes + TLY_SEG_NODES - 1) / TLY_SEG_NODES;
     struct tly_section *refs = &sections[TLY_SEC_SEGDIR], *segs = &sections[TLY_SEC_SEGS];
     for (int pass = 0; pass < 2; pass++) {
@@ -73,8 +74,10 @@ static void put_cells(struct output *out, struct tly_section *sections, const st
     }
 }
 
-static void put_region(struct output *out, const struct tly_view *view, const struct tly_balance *balance, uint32_t nodes) {
-    static const enum tly_section_id plain[] = {TLY_SEC_MODULES, TLY_SEC_LEDGERS, TLY_SEC_NODES, TLY_SEC_SITES, TLY_SEC_NAMES};
+static void put_region(struct output *out, const struct tly_view *view, const struct tly_balance *balance,
+                       uint32_t nodes) {
+    static const enum tly_section_id plain[] = {TLY_SEC_MODULES, TLY_SEC_LEDGERS, TLY_SEC_NODES, TLY_SEC_SITES,
+                                                TLY_SEC_NAMES};
     struct tly_region header;
     memcpy(&header, view->region, sizeof header);
     header.flags |= TLY_REGION_WRITTEN;
