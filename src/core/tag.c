@@ -106,6 +106,12 @@ uint32_t tly_site_of_name(enum tly_site_kind kind, const char *name, uint32_t by
     return find(&site_index, &key, tly_hash_mix(tly_hash_bytes(name, bytes), (uint64_t)kind));
 }
 
+bool tly_site_is_tag(uint32_t id, const char *name, uint32_t bytes) {
+    const struct tly_site *site = tly_writer_site(id);
+    return site->name_bytes == bytes && site->kind == TLY_SITE_TAG &&
+           memcmp((char *)tly_writer_base(TLY_SEC_NAMES) + site->name_offset, name, bytes) == 0;
+}
+
 uint32_t tly_site_of_code(enum tly_site_kind kind, uint32_t module, uint64_t offset) {
     struct site_key key = {.kind = kind, .name = "", .module = module, .value = offset};
     return find(&site_index, &key, tly_hash_mix(tly_hash_mix(module, offset), (uint64_t)kind));

@@ -17,6 +17,8 @@ void tly_tags_init(uint64_t node_index_bytes);
 
 /* The site of a tag (TLY_SITE_TAG) or thread name (TLY_SITE_THREAD). TLY_NONE if there is no memory for it. */
 uint32_t tly_site_of_name(enum tly_site_kind kind, const char *name, uint32_t bytes);
+/* Is `site` the tag of this name? */
+bool tly_site_is_tag(uint32_t site, const char *name, uint32_t bytes);
 /* The site of a module or a caller in it. */
 uint32_t tly_site_of_code(enum tly_site_kind kind, uint32_t module, uint64_t offset);
 

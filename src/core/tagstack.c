@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/account.h"
 #include "core/tag.h"
 #include "core/thread.h"
@@ -13,6 +14,7 @@
 
 /* Addresses of user space are below this, so sites can share the path cache with them. */
 #define SITE_MARK ((uintptr_t)1 << 63)
+#define ANY_NODE UINT32_MAX /* in the path cache: the result is a site */
 
 static _Atomic uint64_t serials;
 
@@ -25,29 +27,32 @@ static uint32_t name_bytes(const char *name) {
     return TLY_NAME_MAX;
 }
 
-static bool cached(struct tly_thread *thread, uintptr_t address, uint32_t *child) {
-    const struct tly_path_slot *slot = tly_path_find(thread, thread->tag_node, address);
-    if (slot) *child = slot->result;
-    return slot != NULL;
+/* The site of a name that is not a literal: by its hash in the path cache, checked against the name itself. */
+static uint32_t site_of_copy(struct tly_thread *thread, const char *name, bool ready) {
+    uint32_t bytes = name_bytes(name);
+    uint64_t hash = tly_hash_bytes(name, bytes);
+    uintptr_t address = SITE_MARK | hash;
+    const struct tly_path_slot *slot = ready ? tly_path_find(thread, ANY_NODE, address) : NULL;
+    if (slot && tly_site_is_tag(slot->result, name, bytes)) return slot->result;
+    uint32_t site = tly_site_of_name(TLY_SITE_TAG, name, bytes);
+    if (ready && site != TLY_NONE) tly_path_remember(thread, ANY_NODE, address, site);
+    return site;
 }
 
-/* Everything but the known literal on a ready thread. False: there is no account, so no stack either. */
-static __attribute__((noinline)) bool find_child(struct tly_thread *thread, const char *name, bool keep,
-                                                 uint32_t *child) {
-    int saved = errno;
-    bool ready = tly_thread_ready(thread);
-    bool account = atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0;
-    *child = thread->tag_node;
-    if (account && name && name[0]) {
-        uint32_t site = tly_site_of_name(TLY_SITE_TAG, name, name_bytes(name));
-        uintptr_t address = keep ? (uintptr_t)name : SITE_MARK | site;
-        if (!ready || keep || !cached(thread, address, child)) {
-            *child = tly_node_child(thread->tag_node, site);
-            if (ready && *child != thread->tag_node) tly_path_remember(thread, thread->tag_node, address, *child);
-        }
+/* The node of `name` below the top of the stack, through the caches where the thread may use them. */
+static uint32_t child_of_name(struct tly_thread *thread, const char *name, bool keep, bool ready) {
+    uint32_t site = TLY_NONE;
+    uintptr_t address = (uintptr_t)name;
+    if (!keep) {
+        site = site_of_copy(thread, name, ready);
+        address = SITE_MARK | site;
     }
-    errno = saved;
-    return account;
+    const struct tly_path_slot *slot = ready ? tly_path_find(thread, thread->tag_node, address) : NULL;
+    if (slot) return slot->result;
+    if (keep) site = tly_site_of_name(TLY_SITE_TAG, name, name_bytes(name));
+    uint32_t child = tly_node_child(thread->tag_node, site);
+    if (ready && child != thread->tag_node) tly_path_remember(thread, thread->tag_node, address, child);
+    return child;
 }
 
 /* Remembers the way back, and what was pushed, in one store: a signal handler that pushes and pops at the same depth
@@ -64,12 +69,18 @@ static bool push_node(struct tly_thread *thread, uintptr_t address, uint32_t nod
 }
 
 static uint32_t push(struct tly_thread *thread, const char *name, bool keep) {
-    uint32_t child;
-    bool hit = keep && name && thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) &&
-               cached(thread, (uintptr_t)name, &child);
-    if (!hit && !find_child(thread, name, keep, &child)) return 0;
-    uint32_t depth = thread->depth;
-    return push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child) ? depth + 1 : 0;
+    int saved = errno;
+    bool ready =
+        thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) || tly_thread_ready(thread);
+    /* Without an account there is no stack either. */
+    bool account = ready || (atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0);
+    uint32_t pushed = 0, child = thread->tag_node, depth = thread->depth;
+    if (account) {
+        if (name && name[0]) child = child_of_name(thread, name, keep, ready);
+        if (push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child)) pushed = depth + 1;
+    }
+    errno = saved;
+    return pushed;
 }
 
 uint32_t tly_tag_push_slow(const char *name) { return push(&tly_self, name, true); }

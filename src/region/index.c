@@ -3,7 +3,7 @@
 
 #include "region/writer.h"
 
-enum { LINE_SLOTS = 8, LINE_BYTES = 64, FIRST_LEVEL_BYTES = 16384, GROWTH = 4 };
+enum { LINE_SLOTS = 16, LINE_BYTES = 128, FIRST_LEVEL_BYTES = 16384, GROWTH = 4 };
 
 /* Bytes of level n; 0 after the last. The last is the option's size even if that is no multiple of the growth. */
 static uint64_t level_bytes(const struct tly_index *index, int level) {

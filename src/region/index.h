@@ -1,7 +1,7 @@
 /*
  * index.h - a lock-free index of the records of a section by content.
  *
- * Slots are words (upper half of the hash | record id + 1) in lines of one cache line each, in levels of growing size.
+ * Slots are words (upper half of the hash | record id + 1) in lines of two cache lines each, in levels of growing size.
  * A key's probe sequence is fixed: its line in level 0, then its line in level 1, and so on; it lies in the first free
  * slot of that sequence. As slots are never emptied, a search ends at the first empty slot, two threads that insert the
  * same key meet in the same slot, and nothing ever has to be moved. Async-signal-safe.
