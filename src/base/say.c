@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int quiet_notes;
@@ -45,6 +46,30 @@ void tly_text_add_hex(struct tly_text_builder *text, uint64_t number, int digits
 
 void tly_say_set_quiet(int quiet) { quiet_notes = quiet; }
 
+/* What descriptor 2 was at the start. A program may close it and get its number back for a file of its own. */
+static struct {
+    int known;
+    dev_t device;
+    ino_t inode;
+} standard_error;
+
+void tly_say_init(void) {
+    struct stat status;
+    int saved = errno;
+    if (fstat(STDERR_FILENO, &status) == 0) {
+        standard_error.known = 1;
+        standard_error.device = status.st_dev;
+        standard_error.inode = status.st_ino;
+    }
+    errno = saved;
+}
+
+static int is_still_ours(void) {
+    struct stat status;
+    return standard_error.known && fstat(STDERR_FILENO, &status) == 0 && status.st_dev == standard_error.device &&
+           status.st_ino == standard_error.inode;
+}
+
 static void say_list(const char *part, va_list parts) {
     int saved = errno;
     char line[5000];
@@ -54,7 +79,7 @@ static void say_list(const char *part, va_list parts) {
     for (; part; part = va_arg(parts, const char *))
         tly_text_add(&text, part);
     line[text.length] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, text.length + 1);
+    ssize_t written = is_still_ours() ? write(STDERR_FILENO, line, text.length + 1) : 0;
     (void)written; /* nobody to tell */
     errno = saved;
 }

@@ -22,6 +22,8 @@ void tly_text_add_bytes(struct tly_text_builder *text, const char *bytes, size_t
 void tly_text_add_number(struct tly_text_builder *text, uint64_t number);
 void tly_text_add_hex(struct tly_text_builder *text, uint64_t number, int digits);
 
+/* At the start of the process: lines go out only as long as descriptor 2 is the file that it is now. */
+void tly_say_init(void);
 /* "tally: " + the parts (a NULL ends the list) + newline, to stderr. `note` lines are left out when quiet. */
 void tly_say(const char *part, ...) __attribute__((sentinel));
 void tly_say_note(const char *part, ...) __attribute__((sentinel));

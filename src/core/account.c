@@ -224,9 +224,26 @@ static struct tly_taken take(void *block) {
     return taken;
 }
 
+/* Paused blocks are written wide, so that the fast path of free does not meet them. */
+static bool write_entry(uint32_t *entry, uint64_t size, uint32_t node) {
+    return node == TLY_NODE_PAUSED ? tly_map_write_wide(entry, size, node) : tly_map_write(entry, size, node);
+}
+
+/* Bills a new block inside an open passage. */
+static void insert(struct passage *passage, void *block, size_t size, void *caller) {
+    struct tly_thread *thread = &tly_self;
+    uint32_t node = passage->own ? billed_node(thread, caller) : node_of_shared(thread, caller);
+    uint32_t *entry = tly_map_entry_for((uintptr_t)block);
+    bool room = entry != NULL && ((passage->own && tly_thread_cell(thread, node)) || tly_shared_cell(node));
+    if (room && *entry != 0) replaced(entry);
+    if (room && write_entry(entry, size, node))
+        bill(passage, node, size);
+    else
+        untracked();
+}
+
 void *tly_account_alloc(void *block, size_t size, void *caller) {
     int saved = errno;
-    struct tly_thread *thread = &tly_self;
     if (atomic_load(&tly_gate_page.alloc) == TLY_GENERATION_OFF) {
         tly_hooks_of_runtime.while_off();
         errno = saved;
@@ -234,16 +251,7 @@ void *tly_account_alloc(void *block, size_t size, void *caller) {
     }
     struct passage passage = enter(&tly_gate_page.alloc);
     if (passage.open) {
-        uint32_t node = passage.own ? billed_node(thread, caller) : node_of_shared(thread, caller);
-        uint32_t *entry = tly_map_entry_for((uintptr_t)block);
-        bool room = entry != NULL && ((passage.own && tly_thread_cell(thread, node)) || tly_shared_cell(node));
-        if (room && *entry != 0) replaced(entry);
-        /* Paused blocks are written wide, so that the fast path of free does not meet them. */
-        if (room &&
-            (node == TLY_NODE_PAUSED ? tly_map_write_wide(entry, size, node) : tly_map_write(entry, size, node)))
-            bill(&passage, node, size);
-        else
-            untracked();
+        insert(&passage, block, size, caller);
         leave(&passage);
     }
     errno = saved;
@@ -282,27 +290,26 @@ struct tly_taken tly_account_realloc_begin(void *block) {
     return taken;
 }
 
-/* Bills the free of the block that `begin` took out, or puts it back. */
-static void close_old(struct tly_taken taken, void *block, bool put_back) {
-    struct passage passage = enter(&tly_gate_page.free);
-    if (!passage.open) return;
-    if (taken.epoch == atomic_load_explicit(&tly_region->epoch, memory_order_relaxed)) {
-        uint32_t *entry = put_back ? tly_map_entry_for((uintptr_t)block) : NULL;
-        if (!put_back)
-            close_block(&passage, taken.node, taken.size);
-        else if (entry && taken.node == TLY_NODE_PAUSED)
-            tly_map_write_wide(entry, taken.size, taken.node);
-        else if (entry)
-            tly_map_write(entry, taken.size, taken.node);
-    }
-    leave(&passage);
-}
-
 void tly_account_realloc_end(struct tly_taken taken, void *block, void *result, size_t size, void *caller) {
+    if (atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) == TLY_GENERATION_OFF) {
+        if (result) tly_account_alloc(result, size, caller); /* is counted as off the radar */
+        return;
+    }
     int saved = errno;
     bool kept = result == NULL && size != 0; /* realloc(p, 0) that returns NULL has freed the block */
-    if (taken.found) close_old(taken, block, kept);
-    if (result) tly_account_alloc(result, size, caller);
+    struct passage passage = enter(&tly_gate_page.free);
+    if (passage.open) {
+        if (taken.found && taken.epoch == atomic_load_explicit(&tly_region->epoch, memory_order_relaxed)) {
+            uint32_t *entry = kept ? tly_map_entry_for((uintptr_t)block) : NULL;
+            if (!kept)
+                close_block(&passage, taken.node, taken.size);
+            else if (entry)
+                write_entry(entry, taken.size, taken.node);
+        }
+        if (result && atomic_load_explicit(&tly_gate_page.alloc, memory_order_relaxed) >= TLY_GENERATION_FIRST)
+            insert(&passage, result, size, caller);
+        leave(&passage);
+    }
     errno = saved;
 }
 

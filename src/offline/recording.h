@@ -11,7 +11,7 @@
 
 #include "offline/snapshot.h"
 
-#define TLY_RECORDING_MAGIC   "TALLYREC"
+#define TLY_RECORDING_MAGIC "TALLYREC"
 #define TLY_RECORDING_VERSION 1u
 
 /* Writes `count` snapshots, oldest first, to `path`. A regular file there is replaced; what is no regular file (a pipe,

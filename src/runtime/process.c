@@ -73,6 +73,8 @@ static int make_region(bool share, uint32_t forked_from) {
     bool in_file = share && tly_rundir_name_region(&rundir) == 0;
     if (in_file) {
         result = tly_writer_create(rundir.region_path, &sizes);
+        /* Left over from a `tally run` that has ended: nobody would read it. */
+        if (result == -ENOENT && rundir.given) return result;
         if (result != 0) {
             in_file = false;
             tly_say_note("cannot keep the account in ", rundir.path, " (", tly_errno_name(-result),
@@ -174,7 +176,7 @@ static void forked(void) {
     int result =
         tly_writer_parent() && tly_region ? make_region(rundir.region_path[0] != 0, tly_inherit_parent_pid()) : -ENOMEM;
     if (result != 0) {
-        tly_say_note("the forked process is not accounted: ", tly_errno_name(-result), NULL);
+        if (result != -ENOENT) tly_say_note("the forked process is not accounted: ", tly_errno_name(-result), NULL);
         dormant_for_ever = true;
         set_state(TLY_STATE_OFF);
         return;
@@ -316,6 +318,7 @@ void tly_process_early(void) {
     static _Atomic bool done;
     if (atomic_exchange(&done, true)) return;
     tly_map_init();
+    tly_say_init();
     tly_hooks_of_runtime = (struct tly_hooks_of_runtime){tly_process_poll, while_off, forked};
     tly_gate_init();
 }
@@ -347,7 +350,8 @@ void tly_process_init(void) {
                 set_state(TLY_STATE_OFF);
                 if (options.tags && !unreachable) tly_process_start();
             } else {
-                tly_say("not accounting: its memory could not be mapped (", tly_errno_name(-result), ")", NULL);
+                if (result != -ENOENT)
+                    tly_say("not accounting: its memory could not be mapped (", tly_errno_name(-result), ")", NULL);
                 dormant_for_ever = true;
             }
         }
