@@ -218,7 +218,7 @@ static void unmatched(const struct passage *passage) {
 }
 
 static struct tly_taken take(void *block) {
-    struct tly_taken taken = {0, 0, 0, false};
+    struct tly_taken taken = {0, 0, 0, 0, false};
     uint32_t *piece = *tly_map_piece_of((uintptr_t)block);
     if (piece) taken.found = tly_map_take(piece + tly_map_index((uintptr_t)block), &taken.size, &taken.node);
     return taken;
@@ -276,7 +276,7 @@ void tly_account_free(void *block) {
 /* ---- realloc ----------------------------------------------------------------------------------------------------- */
 
 struct tly_taken tly_account_realloc_begin(void *block) {
-    struct tly_taken taken = {0, 0, 0, false};
+    struct tly_taken taken = {0, 0, 0, 0, false};
     if (atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) == TLY_GENERATION_OFF) return taken;
     int saved = errno;
     struct passage passage = enter(&tly_gate_page.free);

@@ -18,12 +18,14 @@
 
 #include "core/blockmap.h"
 #include "core/thread.h"
+#include "region/writer.h"
 
 /* What realloc takes out of the account before the call, to put it back if the call fails. */
 struct tly_taken {
     uint64_t size;
     uint32_t node;
-    uint32_t epoch; /* a clear in between has forgotten the block */
+    uint32_t generation; /* of the gate at the fast take; 0: taken by the general function */
+    uint32_t epoch;      /* a clear in between has forgotten the block */
     bool found;
 };
 
@@ -155,6 +157,41 @@ static inline __attribute__((always_inline)) void tly_account_gone(void *block) 
 /* realloc: `begin` before the real call takes the old block out; `end` after it bills the new one, or puts the old one
  * back when the call failed and the block is still there. */
 struct tly_taken tly_account_realloc_begin(void *block);
+static inline bool tly_fast_take(void *block, struct tly_taken *taken) {
+    struct tly_thread *thread = &tly_self;
+    uint32_t generation = atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed);
+    uintptr_t address = (uintptr_t)block;
+    uint32_t *piece = tly_map_piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_PIECES - 1)];
+    if (generation != thread->generation || piece == NULL || (address & 8) != 0) return false;
+    uint32_t *entry = piece + tly_map_index(address), word = *entry;
+    if ((int32_t)word <= 0) return false;
+    tly_busy_begin(thread->ledger);
+    bool open = atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) == generation;
+    uint32_t epoch = atomic_load_explicit(&tly_region->epoch, memory_order_relaxed);
+    if (open) *entry = 0;
+    tly_busy_end(thread->ledger);
+    *taken = (struct tly_taken){(word & 0xfff) - 1, word >> 12, generation, epoch, open};
+    return open;
+}
+/* After a realloc that gave a block, when nothing has changed since the take: closes the old block. */
+static inline bool tly_fast_close(const struct tly_taken *taken) {
+    struct tly_thread *thread = &tly_self;
+    uint32_t generation = atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed);
+    if (!taken->found || generation != taken->generation || generation != thread->generation) return false;
+    struct tly_seg *seg = thread->segs[taken->node >> TLY_SEG_SHIFT];
+    if (seg == NULL) return false;
+    struct tly_cell *cell = &seg->cell[taken->node % TLY_SEG_NODES];
+    tly_busy_begin(thread->ledger);
+    bool open = atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed) == generation, event = false;
+    if (open) {
+        tly_add(&cell->free_bytes, taken->size);
+        tly_add(&cell->free_blocks, 1);
+        event = tly_sub_is_negative(&thread->ledger->free_left, (int64_t)taken->size);
+    }
+    tly_busy_end(thread->ledger);
+    if (__builtin_expect(event, 0)) tly_account_event(NULL);
+    return open;
+}
 void tly_account_realloc_end(struct tly_taken taken, void *block, void *result, size_t size, void *caller);
 
 /* Sums of the blocks in the block map, billed as allocated to the shared ledger: a forked child's inheritance. */

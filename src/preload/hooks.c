@@ -45,8 +45,10 @@ static inline void *reallocate(void *block, size_t size, void *caller) {
         return result ? tly_account_alloc(result, size, caller) : NULL;
     }
     if (__builtin_expect(tly_bootstrap_owns(block), 0)) return move_from_pool(block, size, caller);
-    struct tly_taken taken = tly_account_realloc_begin(block);
+    struct tly_taken taken;
+    if (!tly_fast_take(block, &taken)) taken = tly_account_realloc_begin(block);
     void *result = tly_real.realloc(block, size);
+    if (result && tly_fast_close(&taken)) return tly_account_made(result, size, caller);
     tly_account_realloc_end(taken, block, result, size, caller);
     return result;
 }
@@ -61,7 +63,7 @@ void *tly_hook_reallocarray(void *block, size_t count, size_t size) {
         return reallocate(block, bytes, caller);
     }
     if (block && tly_bootstrap_owns(block)) return move_from_pool(block, bytes, caller);
-    struct tly_taken taken = {0, 0, 0, false};
+    struct tly_taken taken = {0, 0, 0, 0, false};
     if (block) taken = tly_account_realloc_begin(block);
     void *result = tly_real.reallocarray(block, count, size);
     tly_account_realloc_end(taken, block, result, bytes, caller);
