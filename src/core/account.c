@@ -273,6 +273,11 @@ void tly_account_free(void *block) {
     errno = saved;
 }
 
+bool tly_account_knows(const void *block) {
+    const uint32_t *piece = *tly_map_piece_of((uintptr_t)block);
+    return piece && piece[tly_map_index((uintptr_t)block)] != 0;
+}
+
 /* ---- realloc ----------------------------------------------------------------------------------------------------- */
 
 struct tly_taken tly_account_realloc_begin(void *block) {

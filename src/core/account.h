@@ -35,6 +35,8 @@ struct tly_taken {
 /* Bill a block, whatever the state of things. `block` is returned for the sake of tail calls. */
 void *tly_account_alloc(void *block, size_t size, void *caller);
 void tly_account_free(void *block);
+/* Is the block in the map? */
+bool tly_account_knows(const void *block);
 /* A thread's quota is used up: passes its change on, looks at what outsiders ask for. */
 void *tly_account_event(void *block);
 /* Puts a result into the path cache. */

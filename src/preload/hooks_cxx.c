@@ -1,10 +1,10 @@
 /*
  * hooks_cxx.c - operator new and delete, so that blocks are billed to the code that said `new`.
  *
- * The C++ library's operators are malloc and free plus what happens when memory runs out. As long as nobody replaced
- * them, we therefore take malloc's block ourselves and call the library's operator only when there is none: it runs the
- * new-handler and throws. An allocator's own operators are called as they are. If the program replaced some of them, the
- * others must reach its versions through the library's: then we only pass on, and its malloc is billed to it.
+ * The operators of the C++ library, and those of the allocators we know, are malloc and free plus what happens when
+ * memory runs out. As long as nobody replaced them, we therefore take malloc's block ourselves and call the real operator
+ * only when there is none: it runs the new-handler and throws. If the program replaced some of them, the others must
+ * reach its versions through the library's: then we only pass on, and its malloc is billed to it.
  */
 #include <stdlib.h>
 
@@ -32,15 +32,22 @@ static void *nothing_left(bool nothrow) {
     abort();
 }
 
+/* The real operator found memory after all. It may have come through our malloc (the C++ library's) or not (an
+ * allocator's own): what is in the map is billed already. */
+static void *from_operator(void *block, size_t size, void *caller, bool of_allocator) {
+    if (block && of_allocator && !tly_account_knows(block)) tly_account_alloc(block, size, caller);
+    return block;
+}
+
 #define NEW_HOOK(NAME, SYMBOL, PARAMS, ARGS, ALIGNMENT, NOTHROW)                                                       \
     void *tly_hook_##SYMBOL PARAMS {                                                                                   \
         struct tly_real_operator real = tly_real_operator(TLY_OP_##NAME);                                              \
         void *block = NULL;                                                                                            \
-        if (real.kind == TLY_OPERATOR_ON_MALLOC && (block = from_malloc(size, ALIGNMENT)) != NULL)                     \
+        if (real.on_malloc && (block = from_malloc(size, ALIGNMENT)) != NULL)                                          \
             return tly_account_made(block, size, CALLER());                                                            \
         if (__builtin_expect(real.function == NULL, 0)) return nothing_left(NOTHROW);                                  \
         block = ((void *(*)PARAMS)real.function)ARGS;                                                                  \
-        return real.kind == TLY_OPERATOR_OF_ALLOCATOR && block ? tly_account_made(block, size, CALLER()) : block;      \
+        return from_operator(block, size, CALLER(), real.of_allocator);                                                \
     }
 
 NEW_HOOK(new_plain, _Znwm, (size_t size), (size), 1, false)
@@ -57,11 +64,11 @@ NEW_HOOK(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t,
 #define DELETE_HOOK(NAME, SYMBOL, PARAMS, ARGS)                                                                        \
     void tly_hook_##SYMBOL PARAMS {                                                                                    \
         struct tly_real_operator real = tly_real_operator(TLY_OP_##NAME);                                              \
-        if (real.kind == TLY_OPERATOR_ON_MALLOC) {                                                                     \
+        if (real.on_malloc) {                                                                                          \
             tly_hook_free(block);                                                                                      \
             return;                                                                                                    \
         }                                                                                                              \
-        if (real.kind == TLY_OPERATOR_OF_ALLOCATOR && block) tly_account_gone(block);                                  \
+        if (real.of_allocator && block) tly_account_gone(block);                                                       \
         ((void(*) PARAMS)real.function) ARGS;                                                                          \
     }
 

@@ -179,32 +179,34 @@ static void *find_in_private_runtime(const char *name) {
     return NULL;
 }
 
-/* Do the plain operators, to which the C++ library's others lead, still lead to us? */
+/* Do the plain operators, to which the C++ library's others lead, still lead to us or to the allocator? */
 static bool nothing_replaced(void) {
-    void *plain_new = tly_real_first("_Znwm"), *plain_delete = tly_real_first("_ZdlPv");
     const void *ours = tly_real_file_of((void *)tly_hook_malloc);
-    return tly_real_file_of(plain_new) == ours && tly_real_file_of(plain_delete) == ours;
+    const void *plain_new = tly_real_file_of(tly_real_first("_Znwm"));
+    const void *plain_delete = tly_real_file_of(tly_real_first("_ZdlPv"));
+    return (plain_new == ours || plain_new == allocator_file) &&
+           (plain_delete == ours || plain_delete == allocator_file);
 }
 
 struct tly_real_operator tly_real_operator(int index) {
+    enum { KNOWN = 1, ON_MALLOC = 2, OF_ALLOCATOR = 4 };
     static _Atomic(void *) function[TLY_OP_COUNT];
     static _Atomic int kind[TLY_OP_COUNT];
-    struct tly_real_operator result;
-    result.kind = (enum tly_operator_kind)atomic_load_explicit(&kind[index], memory_order_acquire);
-    if (__builtin_expect(result.kind == TLY_OPERATOR_UNKNOWN, 0)) {
+    int what = atomic_load_explicit(&kind[index], memory_order_acquire);
+    if (__builtin_expect(what == 0, 0)) {
         int saved = errno;
         ready();
         void *found = find(operator_name[index], operator_hook[index]);
         if (!found) found = find_in_private_runtime(operator_name[index]);
-        result.kind = found && tly_real_file_of(found) == allocator_file ? TLY_OPERATOR_OF_ALLOCATOR
-                      : nothing_replaced() || !found                     ? TLY_OPERATOR_ON_MALLOC
-                                                                         : TLY_OPERATOR_FOREIGN;
+        what = KNOWN;
+        if (!found || nothing_replaced()) what |= ON_MALLOC;
+        if (found && tly_real_file_of(found) == allocator_file) what |= OF_ALLOCATOR;
         atomic_store(&function[index], found);
-        atomic_store_explicit(&kind[index], (int)result.kind, memory_order_release);
+        atomic_store_explicit(&kind[index], what, memory_order_release);
         errno = saved;
     }
-    result.function = atomic_load_explicit(&function[index], memory_order_relaxed);
-    return result;
+    return (struct tly_real_operator){atomic_load_explicit(&function[index], memory_order_relaxed),
+                                      (what & ON_MALLOC) != 0, (what & OF_ALLOCATOR) != 0};
 }
 
 /* At the latest now; the first allocation mostly came before. */

@@ -22,15 +22,10 @@ struct tly_real {
 extern struct tly_real tly_real __attribute__((visibility("hidden")));
 
 /* The operators of C++, resolved when first called: the C++ library may be loaded later, and privately by a plugin. */
-enum tly_operator_kind {
-    TLY_OPERATOR_UNKNOWN,
-    TLY_OPERATOR_ON_MALLOC,    /* the C++ library's, nothing replaced: malloc and free, and a handler for no memory */
-    TLY_OPERATOR_OF_ALLOCATOR, /* the allocator's own: does not come through our malloc and free */
-    TLY_OPERATOR_FOREIGN,      /* leads to something the program replaced */
-};
 struct tly_real_operator {
-    void *function; /* NULL: there is none */
-    enum tly_operator_kind kind;
+    void *function;    /* NULL: there is none */
+    bool on_malloc;    /* nothing is replaced: malloc or free, and a handler for no memory */
+    bool of_allocator; /* in the allocator's file, so perhaps not through our malloc and free */
 };
 struct tly_real_operator tly_real_operator(int index);
 enum tly_operator {
