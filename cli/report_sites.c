@@ -25,13 +25,7 @@ static int compare_flat(const void *a, const void *b, void *context) {
     const struct flat_site *x = a, *y = b;
     const struct report *report = context;
     enum tly_rollup_sort sort = report->options->sort;
-    if (sort == TLY_SORT_NAME) {
-        char *left = report_site_label(report, x->site), *right = report_site_label(report, y->site);
-        int order = left && right ? strcmp(left, right) : 0;
-        free(left);
-        free(right);
-        if (order) return order;
-    } else {
+    if (sort != TLY_SORT_NAME) {
         const enum tly_rollup_sort keys[] = {sort, TLY_SORT_BYTES, TLY_SORT_ALLOCATED, TLY_SORT_ALLOCATIONS};
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
             uint64_t left = tly_rollup_figure(&x->inclusive, keys[i]),
@@ -39,7 +33,7 @@ static int compare_flat(const void *a, const void *b, void *context) {
             if (left != right) return left > right ? -1 : 1;
         }
     }
-    return (x->site > y->site) - (x->site < y->site);
+    return tly_rollup_compare_sites(report->snapshot, x->site, y->site);
 }
 
 /* One entry per site that is in the tree. Folded, a path has each site once, so nothing is counted twice. */

@@ -133,8 +133,7 @@ static struct tly_bytes sort_text(const struct tly_snapshot *snapshot, const str
     return text;
 }
 
-/* By text, then by what else tells two sites apart, whatever order they were seen in. */
-static int compare_sites(const struct tly_snapshot *snapshot, uint32_t left, uint32_t right) {
+int tly_rollup_compare_sites(const struct tly_snapshot *snapshot, uint32_t left, uint32_t right) {
     const struct tly_snapshot_site *a = &snapshot->sites[left], *b = &snapshot->sites[right];
     struct tly_bytes x = sort_text(snapshot, a), y = sort_text(snapshot, b);
     int order = memcmp(x.bytes, y.bytes, x.length < y.length ? x.length : y.length);
@@ -164,7 +163,7 @@ static int compare_rows(const void *a, const void *b, void *context) {
             if (x != y) return x > y ? -1 : 1;
         }
     }
-    return compare_sites(order->rollup->snapshot, left->site, right->site);
+    return tly_rollup_compare_sites(order->rollup->snapshot, left->site, right->site);
 }
 
 static int link_children(struct tly_rollup *rollup, enum tly_rollup_sort sort) {

@@ -42,6 +42,9 @@ static inline uint64_t tly_live_bytes(const struct tly_balance *balance) {
 static inline uint64_t tly_live_blocks(const struct tly_balance *balance) {
     return balance->alloc_blocks - balance->free_blocks;
 }
+/* The order of call sites by name, and by what else tells two of the same name apart: <0, 0, >0. */
+int tly_rollup_compare_sites(const struct tly_snapshot *snapshot, uint32_t left, uint32_t right);
+
 /* The figure that `sort` sorts by (live bytes for names). */
 uint64_t tly_rollup_figure(const struct tly_balance *balance, enum tly_rollup_sort sort);
 

@@ -42,20 +42,21 @@ static int out_of_memory(char *error, size_t error_bytes) {
 static uint32_t limited(uint32_t count) { return count < most_records ? count : most_records; }
 
 static int read_balances(struct camera *camera) {
-    /* nodes before sites before modules: each record only refers to older ones */
     camera->nodes = limited(tly_view_count(camera->view, TLY_SEC_NODES));
-    camera->sites = limited(tly_view_count(camera->view, TLY_SEC_SITES));
-    camera->modules = limited(tly_view_count(camera->view, TLY_SEC_MODULES));
     camera->balances = calloc((size_t)camera->nodes + 1, sizeof *camera->balances);
     camera->fate = calloc((size_t)camera->nodes + 1, 1);
     camera->new_node = calloc((size_t)camera->nodes + 1, sizeof *camera->new_node);
+    if (!camera->balances || !camera->fate || !camera->new_node) return -ENOMEM;
+    int result = tly_view_balances(camera->view, camera->balances, camera->nodes);
+    /* counted after that: a node is billed once it is published, and what it refers to was published before it */
+    camera->sites = limited(tly_view_count(camera->view, TLY_SEC_SITES));
+    camera->modules = limited(tly_view_count(camera->view, TLY_SEC_MODULES));
     camera->new_site = malloc(((size_t)camera->sites + 1) * sizeof *camera->new_site);
     camera->new_module = malloc(((size_t)camera->modules + 1) * sizeof *camera->new_module);
-    if (!camera->balances || !camera->fate || !camera->new_node || !camera->new_site || !camera->new_module)
-        return -ENOMEM;
+    if (!camera->new_site || !camera->new_module) return -ENOMEM;
     memset(camera->new_site, 0xff, ((size_t)camera->sites + 1) * sizeof *camera->new_site);
     memset(camera->new_module, 0xff, ((size_t)camera->modules + 1) * sizeof *camera->new_module);
-    return tly_view_balances(camera->view, camera->balances, camera->nodes);
+    return result;
 }
 
 static const struct tly_site *published_site(const struct camera *camera, uint32_t index) {

@@ -214,6 +214,7 @@ struct region_maker *region_maker_reference(void) {
     head->started_ns = 1700000000000000000;
     head->ended_ns = 1700000002500000000;
     head->peak_bytes = 500;
+    head->peak_ns = 1700000001500000000;
     head->peak_threads = 1;
     head->flush_bytes = 1024;
     head->own_bytes[TLY_OWN_REGION] = 65536;

@@ -67,6 +67,7 @@ compare usage_none 2
 compare usage_sort 2 --sort size reference.region
 compare usage_min 2 --min much reference.region
 compare usage_depth 2 --depth -1 reference.region
+compare usage_option 2 --nosuch reference.region
 compare help 0 --help
 
 # A terminal gets bars, colours and no line that is wider than it is; NO_COLOR takes the colours away.
