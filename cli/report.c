@@ -104,8 +104,8 @@ static int parse_depth(const char *text, uint32_t *out) {
 /* 1 after --help. */
 static int parse_options(int argc, char **argv, struct report_options *options, int *colour) {
     int letter, result = 0;
-    argv[0] = (char *)(uintptr_t)"tally report"; /* getopt puts it in front of its messages */
-    optind = 0; /* begin anew, whoever has used getopt before */
+    argv[0] = (char *)(uintptr_t) "tally report"; /* getopt puts it in front of its messages */
+    optind = 0;                                   /* begin anew, whoever has used getopt before */
     while ((letter = getopt_long(argc, argv, "s:m:d:t:h", long_options, NULL)) != -1 && result == 0) {
         switch (letter) {
         case 's':

@@ -167,7 +167,8 @@ static void print_totals(const struct report *report) {
     }
     uint64_t loaded_ns = report->snapshot->process.loaded_ns;
     if (loaded_ns && totals->peak_ns > loaded_ns)
-        fprintf(report->out, ", %s after the start", tly_number_duration(text, sizeof text, totals->peak_ns - loaded_ns));
+        fprintf(report->out, ", %s after the start",
+                tly_number_duration(text, sizeof text, totals->peak_ns - loaded_ns));
     fputc('\n', report->out);
     title(report, "allocated");
     print_size(report, sum->alloc_bytes);
