@@ -11,7 +11,7 @@
 static uintptr_t bias;
 
 #define NOINLINE __attribute__((noinline))
-#define INLINE   inline __attribute__((always_inline))
+#define INLINE inline __attribute__((always_inline))
 
 extern "C" NOINLINE void record(const char *name, int first, int second, int third) {
     uintptr_t address = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - bias;
