@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "preload/bootstrap.h"
 #include "preload/hooks.h"
@@ -209,8 +210,13 @@ struct tly_real_operator tly_real_operator(int index) {
                                       (what & ON_MALLOC) != 0, (what & OF_ALLOCATOR) != 0};
 }
 
-/* At the latest now; the first allocation mostly came before. */
-__attribute__((constructor(101))) static void on_load(void) {
+/* Before all other constructors (the library is linked with -z initfirst), so that even those of an allocator or a C++
+ * library that stands before us in the search order find our hooks in place. libc's own comes later, too, and with it
+ * `environ`. */
+__attribute__((constructor(101))) static void on_load(int argc, char **argv, char **environment) {
+    (void)argc;
+    (void)argv;
+    if (!environ) environ = environment;
     tly_real_resolve();
     tly_process_init();
 }
