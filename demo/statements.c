@@ -16,17 +16,20 @@ SQLITE_EXTENSION_INIT1
 static void first_words(const char *sql, char *name, size_t name_bytes) {
     size_t length = 0;
     int words = 0;
-    while (isspace((unsigned char)*sql)) sql++;
+    while (isspace((unsigned char)*sql))
+        sql++;
     for (; *sql && length + 1 < name_bytes; sql++) {
         if (isspace((unsigned char)*sql) || *sql == '(' || *sql == ';') {
             if (++words == 3) break;
             name[length++] = ' ';
-            while (isspace((unsigned char)sql[1])) sql++;
+            while (isspace((unsigned char)sql[1]))
+                sql++;
         } else {
             name[length++] = *sql;
         }
     }
-    while (length && name[length - 1] == ' ') length--;
+    while (length && name[length - 1] == ' ')
+        length--;
     name[length] = '\0';
 }
 

@@ -21,10 +21,10 @@ struct row {
 };
 
 /* One macro per type, because the default of a text is a string and of the others a number. */
-#define ROW_BOOL(NAME, DEFAULT, MIN, MAX, HELP)  {#NAME, NULL, BOOL, DEFAULT, MIN, MAX, HELP},
-#define ROW_INT(NAME, DEFAULT, MIN, MAX, HELP)   {#NAME, NULL, INT, DEFAULT, MIN, MAX, HELP},
-#define ROW_TEXT(NAME, DEFAULT, MIN, MAX, HELP)  {#NAME, DEFAULT, TEXT, 0, MIN, MAX, HELP},
-#define ROW_TAGS(NAME, DEFAULT, MIN, MAX, HELP)  {#NAME, NULL, TAGS, DEFAULT, MIN, MAX, HELP},
+#define ROW_BOOL(NAME, DEFAULT, MIN, MAX, HELP) {#NAME, NULL, BOOL, DEFAULT, MIN, MAX, HELP},
+#define ROW_INT(NAME, DEFAULT, MIN, MAX, HELP) {#NAME, NULL, INT, DEFAULT, MIN, MAX, HELP},
+#define ROW_TEXT(NAME, DEFAULT, MIN, MAX, HELP) {#NAME, DEFAULT, TEXT, 0, MIN, MAX, HELP},
+#define ROW_TAGS(NAME, DEFAULT, MIN, MAX, HELP) {#NAME, NULL, TAGS, DEFAULT, MIN, MAX, HELP},
 #define ROW(NAME, TYPE, DEFAULT, MIN, MAX, HELP) ROW_##TYPE(NAME, DEFAULT, MIN, MAX, HELP)
 static const struct row rows[] = {TLY_OPTION_TABLE(ROW)};
 enum { ROWS = sizeof rows / sizeof *rows };
