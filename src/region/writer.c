@@ -126,8 +126,8 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
         result = -errno;
         munmap(tly_region, bytes);
         if (again) /* keep the place harmless */
-            mmap(tly_region, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                 0);
+            (void)mmap(tly_region, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         else
             tly_region = NULL;
     }

@@ -439,6 +439,7 @@ size_t tally_tree_sites(const tally_tree *tree, struct tally_site_info *out, siz
         struct tally_site_info *best = NULL;
         for (uint32_t s = 0; s < tree->site_count; s++)
             if (sums[s].name && (!best || sums[s].bytes > best->bytes)) best = &sums[s];
+        if (!best) break; /* cannot be: count of them have a name */
         out[k] = *best;
         best->name = NULL;
     }

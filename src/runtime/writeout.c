@@ -42,6 +42,12 @@ static void align(struct output *out) {
     put(out, zeros, (64 - out->at % 64) % 64);
 }
 
+static void close_section(struct tly_section *section, uint64_t bytes) {
+    section->capacity_bytes = bytes;
+    section->used_bytes = bytes;
+    section->committed_bytes = bytes;
+}
+
 /* The balances as cells of one ledger; segments without any are left out. */
 static void put_cells(struct output *out, struct tly_section *sections, const struct tly_balance *balance,
                       uint32_t nodes) {
@@ -70,7 +76,7 @@ static void put_cells(struct output *out, struct tly_section *sections, const st
             else
                 put(out, &seg, sizeof seg);
         }
-        section->capacity_bytes = section->used_bytes = section->committed_bytes = out->at - section->offset;
+        close_section(section, out->at - section->offset);
     }
 }
 
@@ -91,13 +97,13 @@ static void put_region(struct output *out, const struct tly_view *view, const st
         uint64_t bytes = (uint64_t)count * view->region->section[id].record_bytes;
         align(out);
         section->offset = out->at;
-        section->capacity_bytes = section->used_bytes = section->committed_bytes = bytes;
+        close_section(section, bytes);
         put(out, (const char *)view->region + view->region->section[id].offset, bytes);
     }
     put_cells(out, header.section, balance, nodes);
     for (int id = TLY_SEC_SITEIDX; id <= TLY_SEC_NODEIDX; id++) {
         header.section[id].offset = out->at;
-        header.section[id].capacity_bytes = header.section[id].used_bytes = header.section[id].committed_bytes = 0;
+        close_section(&header.section[id], 0);
     }
     align(out);
     header.region_bytes = out->at;
