@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static const char debug_directory[] = "/usr/lib/debug";
+const char *tly_debug_directory = "/usr/lib/debug";
 
 static void close_elf(struct tly_elf_file *file) {
     if (file->elf) elf_end(file->elf);
@@ -93,9 +93,10 @@ static bool try_separate(const char *path, const struct tly_snapshot_module *mod
 }
 
 static bool find_by_build_id(const struct tly_snapshot_module *module, struct tly_elf_file *out) {
-    char path[sizeof debug_directory + 32 + 2 * TLY_BUILD_ID_MAX];
+    char path[PATH_MAX];
     if (module->build_id_bytes < 2) return false;
-    int length = snprintf(path, sizeof path, "%s/.build-id/%02x/", debug_directory, module->build_id[0]);
+    int length = snprintf(path, sizeof path - 128, "%s/.build-id/%02x/", tly_debug_directory, module->build_id[0]);
+    if (length < 0 || (size_t)length >= sizeof path - 128) return false;
     for (uint32_t i = 1; i < module->build_id_bytes; i++)
         length += snprintf(path + length, sizeof path - (size_t)length, "%02x", module->build_id[i]);
     snprintf(path + length, sizeof path - (size_t)length, ".debug");
@@ -113,8 +114,8 @@ static bool find_by_link(Elf *elf, const char *binary, const struct tly_snapshot
     bool found = false;
     static const char *const patterns[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s%.*s/%s"};
     for (int i = 0; slash && i < 3 && !found; i++) {
-        int length =
-            snprintf(path, sizeof path, patterns[i], i == 2 ? debug_directory : "", (int)(slash - real), real, name);
+        int length = snprintf(path, sizeof path, patterns[i], i == 2 ? tly_debug_directory : "", (int)(slash - real),
+                              real, name);
         found = length > 0 && (size_t)length < sizeof path && strcmp(path, real) != 0 &&
                 try_separate(path, module, &crc, out);
     }

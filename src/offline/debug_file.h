@@ -19,6 +19,9 @@ struct tly_debug_file {
     Dwarf *dwarf;                 /* NULL: no debug information */
 };
 
+/* Where distributions put separate debug files: /usr/lib/debug. A seam for tests. */
+extern const char *tly_debug_directory;
+
 /* Opens what belongs to the module. 0; -ENOENT: the file is gone or is no ELF file; -ESTALE: it is another build than
  * the one that ran. Only then is there something to close. */
 int tly_debug_file_open(const struct tly_snapshot_module *module, struct tly_debug_file *out);

@@ -37,6 +37,6 @@ _Static_assert(sizeof(struct tly_file_head) == 40, "format");
 _Static_assert(sizeof(struct tly_record_head) == 32, "format");
 
 /* No record is larger; what says it is, is damaged. */
-#define TLY_RECORD_MOST_BYTES ((uint64_t)2 << 30)
+#define TLY_RECORD_MOST_BYTES ((uint64_t)1 << 30)
 
 #endif

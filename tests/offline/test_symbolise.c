@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "offline/debug_file.h"
 #include "offline/label.h"
 #include "offline/symbolise.h"
 #include "region_maker.h"
@@ -200,6 +201,31 @@ static void test_debug_link(void **state) {
     }
 }
 
+/* The directory of distributions, by build-id. What lies there under the right name must still be the right build. */
+static void test_debug_directory(void **state) {
+    (void)state;
+    char directory[512], path[512], id[2 * TLY_BUILD_ID_MAX + 1] = "";
+    struct sample sample = run_sample(program("lines"));
+    for (uint32_t i = 0; i < sample.build_id_bytes; i++)
+        sprintf(id + 2 * i, "%02x", sample.build_id[i]);
+    snprintf(directory, sizeof directory, "%s/debug", scratch);
+    snprintf(path, sizeof path, "%s/distributed", scratch);
+    const char *saved = tly_debug_directory;
+    tly_debug_directory = directory;
+    run("strip -o %s %s && mkdir -p %s/.build-id/%.2s", path, program("lines"), directory, id);
+    expect_nothing(path, &sample, TLY_SYMBOLS_NONE);
+    run("objcopy --only-keep-debug %s %s/.build-id/%.2s/%s.debug", program("lines"), directory, id, id + 2);
+    expect_lines(path, &sample);
+    run("objcopy --only-keep-debug %s %s/.build-id/%.2s/%s.debug", program("lines-no-pie"), directory, id, id + 2);
+    expect_nothing(path, &sample, TLY_SYMBOLS_NONE);
+    /* by the link's name, below the path of the binary */
+    run("rm -r %s && mkdir -p %s%s && objcopy --only-keep-debug %s %s%s/far.debug", directory, directory, scratch,
+        program("lines"), directory, scratch);
+    run("cd %s%s && objcopy --add-gnu-debuglink=far.debug %s", directory, scratch, path);
+    expect_lines(path, &sample);
+    tly_debug_directory = saved;
+}
+
 /* The link leads to a file of the right name that belongs to another build. */
 static void test_wrong_debug_link(void **state) {
     (void)state;
@@ -302,11 +328,17 @@ int main(int argc, char **argv) {
     programs = argv + 2;
     run("rm -rf %s && mkdir -p %s", scratch, scratch);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inlined_frames),    cmocka_unit_test(test_symbol_table_only),
-        cmocka_unit_test(test_stripped),          cmocka_unit_test(test_debug_link),
-        cmocka_unit_test(test_wrong_debug_link),  cmocka_unit_test(test_debug_link_checksum),
-        cmocka_unit_test(test_replaced_file),     cmocka_unit_test(test_cut_off_file),
-        cmocka_unit_test(test_same_result_twice), cmocka_unit_test(test_demangle),
+        cmocka_unit_test(test_inlined_frames),
+        cmocka_unit_test(test_symbol_table_only),
+        cmocka_unit_test(test_stripped),
+        cmocka_unit_test(test_debug_link),
+        cmocka_unit_test(test_debug_directory),
+        cmocka_unit_test(test_wrong_debug_link),
+        cmocka_unit_test(test_debug_link_checksum),
+        cmocka_unit_test(test_replaced_file),
+        cmocka_unit_test(test_cut_off_file),
+        cmocka_unit_test(test_same_result_twice),
+        cmocka_unit_test(test_demangle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
