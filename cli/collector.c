@@ -77,7 +77,8 @@ static void note_top_nodes(struct tly_recorded *recorded, const struct tly_snaps
         const struct tly_balance *direct = &snapshot->nodes[i].direct;
         uint64_t bytes = recorded->by_allocated ? direct->alloc_bytes : tly_live_bytes(direct);
         int at = count;
-        while (at > 0 && recorded->top_bytes[at - 1] < bytes) at--;
+        while (at > 0 && recorded->top_bytes[at - 1] < bytes)
+            at--;
         if (bytes == 0 || at == TOP) continue;
         for (int k = count < TOP ? count++ : TOP - 1; k > at; k--) {
             recorded->top_bytes[k] = recorded->top_bytes[k - 1];
@@ -86,7 +87,8 @@ static void note_top_nodes(struct tly_recorded *recorded, const struct tly_snaps
         recorded->top_bytes[at] = bytes;
         top[at] = i;
     }
-    for (int k = 0; k < count; k++) recorded->top_label[k] = label_of(snapshot, top[k]);
+    for (int k = 0; k < count; k++)
+        recorded->top_label[k] = label_of(snapshot, top[k]);
 }
 
 static void remember(struct tly_collector *collector, const struct tly_snapshot *snapshot, const char *path,
@@ -100,11 +102,18 @@ static void remember(struct tly_collector *collector, const struct tly_snapshot 
     const struct tly_bytes *program = &snapshot->process.program;
     char name[1024] = "";
     if (program->bytes) tly_label_escape(name, sizeof name, program->bytes, program->length, false);
-    *recorded = (struct tly_recorded){
-        .path = strdup(path), .program = strdup(name), .pid = snapshot->process.pid, .end_kind = ending->kind,
-        .end_value = ending->value, .wall_ns = snapshot->process.wall_ns, .live_bytes = tly_live_bytes(sum),
-        .live_blocks = tly_live_blocks(sum), .peak_bytes = snapshot->totals.peak_bytes,
-        .allocated_bytes = sum->alloc_bytes, .allocated_blocks = sum->alloc_blocks, .main = main};
+    *recorded = (struct tly_recorded){.path = strdup(path),
+                                      .program = strdup(name),
+                                      .pid = snapshot->process.pid,
+                                      .end_kind = ending->kind,
+                                      .end_value = ending->value,
+                                      .wall_ns = snapshot->process.wall_ns,
+                                      .live_bytes = tly_live_bytes(sum),
+                                      .live_blocks = tly_live_blocks(sum),
+                                      .peak_bytes = snapshot->totals.peak_bytes,
+                                      .allocated_bytes = sum->alloc_bytes,
+                                      .allocated_blocks = sum->alloc_blocks,
+                                      .main = main};
     if (main || collector->recorded_count <= DETAILED) note_top_nodes(recorded, snapshot);
 }
 
@@ -151,9 +160,10 @@ static int choose_name(struct tly_collector *collector, const char *region, uint
     struct tly_output_facts main_facts = {collector->main_pid, collector->main_program, host};
     if (result == 0) result = tly_output_name(path, bytes, collector->start_directory, collector->pattern, &facts);
     if (result != 0) return result;
-    bool plain = collector->main_pid &&
-                 tly_output_name(of_main, sizeof of_main, collector->start_directory, collector->pattern, &main_facts) == 0 &&
-                 strcmp(of_main, path) == 0;
+    bool plain =
+        collector->main_pid &&
+        tly_output_name(of_main, sizeof of_main, collector->start_directory, collector->pattern, &main_facts) == 0 &&
+        strcmp(of_main, path) == 0;
     if (plain && main && collector->reserved) return 0;
     if (plain && !main && !collector->reserved) {
         result = tly_output_claim(&collector->names, of_main, sizeof of_main, collector->main_pid);
@@ -245,7 +255,8 @@ void tly_collector_look(struct tly_collector *collector) { look(collector, NULL,
 
 void tly_collector_finish(struct tly_collector *collector, const struct tly_ending *ending) {
     /* Those that end together with the main program get a moment for it. */
-    for (int turn = 0; turn < 10 && look(collector, ending, false) > 0; turn++) usleep(10000);
+    for (int turn = 0; turn < 10 && look(collector, ending, false) > 0; turn++)
+        usleep(10000);
     look(collector, ending, true);
 }
 
@@ -254,7 +265,8 @@ void tly_collector_free(struct tly_collector *collector) {
         struct tly_recorded *recorded = &collector->recorded[i];
         free(recorded->path);
         free(recorded->program);
-        for (int k = 0; k < 3; k++) free(recorded->top_label[k]);
+        for (int k = 0; k < 3; k++)
+            free(recorded->top_label[k]);
     }
     free(collector->recorded);
     free(collector->failed);

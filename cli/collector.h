@@ -30,24 +30,24 @@ struct tly_recorded {
     enum tly_end_kind end_kind;
     int end_value;
     uint64_t wall_ns, live_bytes, live_blocks, peak_bytes, allocated_bytes, allocated_blocks;
-    uint64_t top_bytes[3];  /* live bytes of the nodes that own most themselves; of allocated bytes if nothing lives */
-    char *top_label[3];     /* NULL: no more */
+    uint64_t top_bytes[3]; /* live bytes of the nodes that own most themselves; of allocated bytes if nothing lives */
+    char *top_label[3];    /* NULL: no more */
     bool main, by_allocated;
 };
 
 struct tly_collector {
-    const char *command;    /* for messages */
+    const char *command;      /* for messages */
     char directory[PATH_MAX]; /* of the regions */
     char start_directory[PATH_MAX], pattern[PATH_MAX + 16];
     char main_program[256];
-    uint32_t main_pid;      /* 0: none */
-    bool descendants;       /* all processes there are descendants of the caller */
-    bool reserved;          /* the main program's file name is kept for it */
+    uint32_t main_pid; /* 0: none */
+    bool descendants;  /* all processes there are descendants of the caller */
+    bool reserved;     /* the main program's file name is kept for it */
     struct tly_output_names names;
     struct tly_recorded *recorded;
     size_t recorded_count;
-    size_t failures;        /* recordings that could not be made; their regions are still there */
-    size_t waiting;         /* regions seen in the last look whose processes were running */
+    size_t failures;              /* recordings that could not be made; their regions are still there */
+    size_t waiting;               /* regions seen in the last look whose processes were running */
     char (*failed)[NAME_MAX + 1]; /* regions not to try again */
     size_t failed_count;
 };

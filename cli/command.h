@@ -6,8 +6,8 @@
 
 /* What a wrapper says when it could not start the program; as env(1), nohup(1) and timeout(1) do. */
 enum {
-    TLY_EXIT_USAGE = 2,         /* of the other commands */
-    TLY_EXIT_REFUSED = 125,     /* `tally run` itself failed, or the program is one it cannot account */
+    TLY_EXIT_USAGE = 2,     /* of the other commands */
+    TLY_EXIT_REFUSED = 125, /* `tally run` itself failed, or the program is one it cannot account */
     TLY_EXIT_NOT_EXECUTABLE = 126,
     TLY_EXIT_NOT_FOUND = 127,
 };

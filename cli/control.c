@@ -19,13 +19,18 @@ static const struct request {
     const char *name, *help, *done;
     enum tly_request word;
 } requests[] = {
-    {"start", "Begins the accounting in running processes, or resumes it after a stop. What was allocated before is not\n"
-              "billed to anybody.", "accounting", TLY_REQ_START},
-    {"stop", "Ends the accounting in running processes: later allocations pass unseen, frees of blocks that were billed are\n"
-             "still matched.", "stopped", TLY_REQ_STOP},
+    {"start",
+     "Begins the accounting in running processes, or resumes it after a stop. What was allocated before is not\n"
+     "billed to anybody.",
+     "accounting", TLY_REQ_START},
+    {"stop",
+     "Ends the accounting in running processes: later allocations pass unseen, frees of blocks that were billed are\n"
+     "still matched.",
+     "stopped", TLY_REQ_STOP},
     {"clear", "Forgets everything so far in running processes: reports then cover only later allocations.", "cleared",
      TLY_REQ_CLEAR},
-    {"pause", "Lets the allocations of all threads of running processes pass unreported, until 'tally resume'. Pauses nest.",
+    {"pause",
+     "Lets the allocations of all threads of running processes pass unreported, until 'tally resume'. Pauses nest.",
      "paused", TLY_REQ_PAUSE},
     {"resume", "Ends a 'tally pause'.", "resumed", TLY_REQ_RESUME},
 };
@@ -82,8 +87,7 @@ static int control_one(const struct request *request, const char *text) {
     }
     result = ask(&live, request->word, &answer);
     if (result == -EAGAIN) {
-        tly_complain(request->name,
-                     "process %u has not answered yet: it does when it next allocates", pid);
+        tly_complain(request->name, "process %u has not answered yet: it does when it next allocates", pid);
         return 0;
     }
     if (result != 0 || answer < 0) {
@@ -99,7 +103,8 @@ static int control(int argc, char **argv) {
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         printf("Usage: tally %s PID...\n\n%s\n\n"
                "  -h, --help    this text\n\n"
-               "The processes must be the user's own and run with libtally.so (under 'tally run' or preloaded). A process\n"
+               "The processes must be the user's own and run with libtally.so (under 'tally run' or preloaded). A "
+               "process\n"
                "answers when it next allocates; that is waited for up to a second.\n",
                request->name, request->help);
         return 0;

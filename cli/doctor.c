@@ -24,17 +24,19 @@
 #include "program.h"
 #include "region/view.h"
 
-static const char usage[] =
-    "Usage: tally doctor [[--] PROGRAM [ARGUMENTS]]\n"
-    "       tally doctor PID\n"
-    "\n"
-    "Says whether PROGRAM can be accounted, without running it, or why nothing is tracked in the running process PID, and\n"
-    "what to do about it. Without either: whether Tally itself is in order. A number is taken as a PID; put -- before a\n"
-    "program that is called like one.\n"
-    "\n"
-    "  -h, --help    this text\n"
-    "\n"
-    "Exit status: 0 all is well, 1 something is in the way, 125 PROGRAM cannot be accounted, 126 and 127 as 'tally run'.\n";
+static const char usage[] = "Usage: tally doctor [[--] PROGRAM [ARGUMENTS]]\n"
+                            "       tally doctor PID\n"
+                            "\n"
+                            "Says whether PROGRAM can be accounted, without running it, or why nothing is tracked in "
+                            "the running process PID, and\n"
+                            "what to do about it. Without either: whether Tally itself is in order. A number is taken "
+                            "as a PID; put -- before a\n"
+                            "program that is called like one.\n"
+                            "\n"
+                            "  -h, --help    this text\n"
+                            "\n"
+                            "Exit status: 0 all is well, 1 something is in the way, 125 PROGRAM cannot be accounted, "
+                            "126 and 127 as 'tally run'.\n";
 
 extern char **environ;
 
@@ -66,7 +68,8 @@ static int check_place(void) {
     struct statvfs volume;
     int lock, result = tly_place_make(path, sizeof path, &lock);
     if (result != 0) {
-        say("WRONG", "directory", "none of XDG_RUNTIME_DIR, /dev/shm, TMPDIR and /tmp can be written: %s", strerror(-result));
+        say("WRONG", "directory", "none of XDG_RUNTIME_DIR, /dev/shm, TMPDIR and /tmp can be written: %s",
+            strerror(-result));
         return 1;
     }
     uint64_t left = statvfs(path, &volume) == 0 ? (uint64_t)volume.f_bavail * volume.f_frsize : 0;
@@ -87,7 +90,8 @@ static int check_system(void) {
     bool populates = memory != MAP_FAILED && madvise(memory, (size_t)page, 23 /* MADV_POPULATE_WRITE */) == 0;
     if (memory != MAP_FAILED) munmap(memory, (size_t)page);
     say("ok", "system", "Linux %s, glibc %s", host.release, gnu_get_libc_version());
-    if (!populates) say("note", "system", "this kernel has no MADV_POPULATE_WRITE (Linux 5.14): memory is touched instead");
+    if (!populates)
+        say("note", "system", "this kernel has no MADV_POPULATE_WRITE (Linux 5.14): memory is touched instead");
     const char *preload = getenv("LD_PRELOAD"), *conf = getenv("TALLY_CONF");
     if (preload && preload[0]) say("note", "environment", "LD_PRELOAD=%s: Tally goes in front of it", preload);
     if (conf && conf[0]) say("note", "environment", "TALLY_CONF=%s", conf);
@@ -98,10 +102,10 @@ static int check_system(void) {
 
 /* Names of libraries by which an allocator is known. */
 static const char *allocator_of(const char *library) {
-    static const char *const known[][2] = {{"libjemalloc", "jemalloc"},   {"libmimalloc", "mimalloc"},
-                                           {"libtcmalloc", "tcmalloc"},   {"libtbbmalloc", "TBB malloc"},
-                                           {"libsnmalloc", "snmalloc"},   {"libhardened_malloc", "hardened_malloc"},
-                                           {"librpmalloc", "rpmalloc"},   {"libscudo", "Scudo"}};
+    static const char *const known[][2] = {{"libjemalloc", "jemalloc"}, {"libmimalloc", "mimalloc"},
+                                           {"libtcmalloc", "tcmalloc"}, {"libtbbmalloc", "TBB malloc"},
+                                           {"libsnmalloc", "snmalloc"}, {"libhardened_malloc", "hardened_malloc"},
+                                           {"librpmalloc", "rpmalloc"}, {"libscudo", "Scudo"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strstr(library, known[i][0])) return known[i][1];
     return NULL;
@@ -145,7 +149,8 @@ static int describe(const struct tly_elf_facts *facts, const struct tly_program 
     char allocator[PATH_MAX] = "";
     const char *preload = getenv("LD_PRELOAD");
     int wrong = list_libraries(facts, program->binary, allocator, sizeof allocator);
-    if (preload && allocator_of(preload)) snprintf(allocator, sizeof allocator, "%s (LD_PRELOAD)", allocator_of(preload));
+    if (preload && allocator_of(preload))
+        snprintf(allocator, sizeof allocator, "%s (LD_PRELOAD)", allocator_of(preload));
     say("ok", "allocator", "Tally will run over %s", allocator[0] ? allocator : "glibc's malloc");
     if (facts->malloc_wrapper)
         say("note", "allocator", "it has a malloc of its own that passes calls on: callers are seen as that function");
@@ -212,7 +217,8 @@ static void describe_counters(const struct tly_view *view) {
         say("note", "off the radar", "%s allocations came before the start",
             tly_number_exact(text, sizeof text, view->region->off_radar_allocs));
     if (unmatched)
-        say("note", "off the radar", "%s frees of blocks that were never seen", tly_number_exact(text, sizeof text, unmatched));
+        say("note", "off the radar", "%s frees of blocks that were never seen",
+            tly_number_exact(text, sizeof text, unmatched));
     if (untracked)
         say("WRONG", "memory", "%s allocations could not be recorded: memory is short",
             tly_number_exact(text, sizeof text, untracked));

@@ -27,7 +27,8 @@ static void read_facts(const struct tly_live *live, char *program, char *host, s
     program[0] = host[0] = 0;
     if (tly_view_open(live->path, &view, NULL) == 0) {
         const struct tly_text *name = &view.region->program, *where = &view.region->host;
-        const char *a = tly_view_name(&view, name->offset, name->bytes), *b = tly_view_name(&view, where->offset, where->bytes);
+        const char *a = tly_view_name(&view, name->offset, name->bytes),
+                   *b = tly_view_name(&view, where->offset, where->bytes);
         snprintf(program, bytes, "%.*s", a ? (int)name->bytes : 0, a ? a : "");
         snprintf(host, bytes, "%.*s", b ? (int)where->bytes : 0, b ? b : "");
         tly_view_close(&view);

@@ -21,7 +21,7 @@
 static volatile sig_atomic_t child; /* whom signals are passed on to; 0: nobody */
 static int wake[2] = {-1, -1};      /* a byte for each SIGCHLD and SIGCONT */
 static volatile sig_atomic_t told_to_stop, told_to_go_on;
-static volatile uint64_t ended_ns;  /* CLOCK_MONOTONIC; 0: the child has not ended */
+static volatile uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: the child has not ended */
 static struct sigaction before[NSIG];
 static bool changed[NSIG];
 
@@ -84,10 +84,12 @@ static void handle(int number, void (*plain)(int), void (*full)(int, siginfo_t *
 }
 
 static void take_signals(void) {
-    static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+    static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGTERM, SIGUSR1, SIGUSR2,  SIGALRM,
                                     SIGTSTP, SIGPROF, SIGVTALRM, SIGIO,   SIGPWR,  SIGWINCH, SIGURG};
-    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) handle(passed_on[i], NULL, pass_on);
-    for (int number = SIGRTMIN; number <= SIGRTMAX; number++) handle(number, NULL, pass_on);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        handle(passed_on[i], NULL, pass_on);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        handle(number, NULL, pass_on);
     handle(SIGCHLD, wake_up, NULL);
     handle(SIGCONT, wake_up, NULL);
     handle(SIGPIPE, SIG_IGN, NULL); /* of our own summary */
@@ -105,7 +107,8 @@ void tly_launch_release(void) {
 static void become(char **argv, const char *const *environment, const sigset_t *mask, int report) {
     char pid[32];
     snprintf(pid, sizeof pid, "TALLY_RUN_PID=%d", (int)getpid());
-    for (; *environment; environment++) putenv((char *)*environment);
+    for (; *environment; environment++)
+        putenv((char *)*environment);
     putenv(pid);
     tly_launch_release();
     sigprocmask(SIG_SETMASK, mask, NULL);
@@ -135,7 +138,8 @@ int tly_launch(char **argv, const char *const *environment, struct tly_launch *o
     sigprocmask(SIG_SETMASK, &open_mask, NULL);
     if (pid > 0) {
         ssize_t got;
-        while ((got = read(report[0], &out->exec_error, sizeof out->exec_error)) < 0 && errno == EINTR) continue;
+        while ((got = read(report[0], &out->exec_error, sizeof out->exec_error)) < 0 && errno == EINTR)
+            continue;
         if (got != sizeof out->exec_error) out->exec_error = 0;
         if (out->exec_error) waitpid(pid, NULL, 0);
     }
@@ -162,7 +166,8 @@ static void take_facts(const struct tly_launch *launch, struct tly_ending *out) 
     }
     ended_ns = clock_ns(CLOCK_MONOTONIC);
     child = 0; /* from here on its pid may become another's */
-    while (wait4(launch->pid, &status, 0, &usage) < 0 && errno == EINTR) continue;
+    while (wait4(launch->pid, &status, 0, &usage) < 0 && errno == EINTR)
+        continue;
     /* The kernel's maximum is over the process and the children it has waited for. */
     if (known && !proc.has_waited) out->max_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
     out->kind = WIFSIGNALED(status) ? TLY_END_SIGNAL : TLY_END_EXITED;
@@ -189,7 +194,8 @@ int tly_launch_wait(struct tly_launch *launch, int timeout_ms, struct tly_ending
     for (int turn = 0;; turn++) {
         siginfo_t info;
         char bytes[64];
-        while (read(wake[0], bytes, sizeof bytes) > 0) continue;
+        while (read(wake[0], bytes, sizeof bytes) > 0)
+            continue;
         if (told_to_go_on) {
             told_to_go_on = 0;
             if (is_stopped(launch->pid)) kill(launch->pid, SIGCONT);

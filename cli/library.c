@@ -19,10 +19,11 @@ enum { PLACES = sizeof places / sizeof *places };
 /* LD_PRELOAD has no way to write these. */
 static int check_name(const char *path, char *error, size_t error_bytes) {
     if (!strpbrk(path, " :\t\n")) return 0;
-    return tly_failure(-EINVAL, error, error_bytes,
-                       "the loader cannot preload %s: the path holds a blank or a colon. Move it, or name another copy in "
-                       "TALLY_LIBRARY",
-                       path);
+    return tly_failure(
+        -EINVAL, error, error_bytes,
+        "the loader cannot preload %s: the path holds a blank or a colon. Move it, or name another copy in "
+        "TALLY_LIBRARY",
+        path);
 }
 
 int tly_library_find(char *out, size_t bytes, char *error, size_t error_bytes) {
@@ -45,7 +46,8 @@ int tly_library_find(char *out, size_t bytes, char *error, size_t error_bytes) {
         if (snprintf(out, bytes, "%s", real) >= (int)bytes) continue;
         return check_name(out, error, error_bytes);
     }
-    return tly_failure(-ENOENT, error, error_bytes,
-                       "libtally.so is not where it belongs (%s/%s): install Tally, or name the library in TALLY_LIBRARY",
-                       slash ? self : "?", places[0]);
+    return tly_failure(
+        -ENOENT, error, error_bytes,
+        "libtally.so is not where it belongs (%s/%s): install Tally, or name the library in TALLY_LIBRARY",
+        slash ? self : "?", places[0]);
 }

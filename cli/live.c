@@ -52,7 +52,8 @@ static int has_library(uint32_t pid) {
     FILE *maps = fopen(path, "re");
     if (!maps) return -errno;
     int result = 0;
-    while (result == 0 && fgets(line, sizeof line, maps)) result = strstr(line, "/libtally.so") != NULL;
+    while (result == 0 && fgets(line, sizeof line, maps))
+        result = strstr(line, "/libtally.so") != NULL;
     fclose(maps);
     return result;
 }
@@ -60,11 +61,12 @@ static int has_library(uint32_t pid) {
 static int explain(uint32_t pid, char *error, size_t error_bytes) {
     switch (has_library(pid)) {
     case 1:
-        return tly_failure(-ENOENT, error, error_bytes,
-                           "process %u has libtally.so in it but no account that can be reached: it has not allocated since "
-                           "it was forked, is linked with the library and lacks share:true in TALLY_CONF, is left alone "
-                           "(follow:false), or had no directory to put the account into",
-                           pid);
+        return tly_failure(
+            -ENOENT, error, error_bytes,
+            "process %u has libtally.so in it but no account that can be reached: it has not allocated since "
+            "it was forked, is linked with the library and lacks share:true in TALLY_CONF, is left alone "
+            "(follow:false), or had no directory to put the account into",
+            pid);
     case 0:
         return tly_failure(-ENOENT, error, error_bytes,
                            "process %u runs without Tally: start it with 'tally run' or with LD_PRELOAD=libtally.so "
@@ -90,8 +92,9 @@ int tly_live_find(uint32_t pid, struct tly_live *out, char *error, size_t error_
     if (search.found) return 0;
     snprintf(path, sizeof path, "/proc/%u", pid);
     if (stat(path, &status) == 0 && status.st_uid != getuid())
-        return tly_failure(-EPERM, error, error_bytes,
-                           "process %u belongs to user %u: only that user can reach its account (sudo -u '#%u' tally ...)",
-                           pid, (unsigned)status.st_uid, (unsigned)status.st_uid);
+        return tly_failure(
+            -EPERM, error, error_bytes,
+            "process %u belongs to user %u: only that user can reach its account (sudo -u '#%u' tally ...)", pid,
+            (unsigned)status.st_uid, (unsigned)status.st_uid);
     return explain(pid, error, error_bytes);
 }

@@ -44,7 +44,8 @@ static void print_usage(FILE *out) {
           "\n"
           "Commands:\n",
           out);
-    for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].help);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].help);
     fputs("\n"
           "'tally COMMAND --help' explains each. 'tally --version' prints the version.\n",
           out);
@@ -53,7 +54,8 @@ static void print_usage(FILE *out) {
 static int unknown(const char *name) {
     const char *names[COMMANDS];
     int likely = 0;
-    for (size_t i = 0; i < COMMANDS; i++) names[i] = commands[i].name;
+    for (size_t i = 0; i < COMMANDS; i++)
+        names[i] = commands[i].name;
     const char *nearest = tly_suggest(name, strlen(name), names, COMMANDS, &likely);
     return tly_misused(NULL, TLY_EXIT_USAGE, "there is no command '%s'; %s %s%s", name,
                        likely ? "did you mean" : "the nearest is", nearest, likely ? "?" : "");

@@ -59,7 +59,8 @@ const char *tly_option_flag_nearest(const char *flag, const char *const *others,
         memcpy(all + names, others, count * sizeof *all);
         const char *found = tly_suggest(flag, strcspn(flag, "="), all, names + count, likely);
         snprintf(nearest, sizeof nearest, "%s", found ? found : "");
-        for (size_t i = 0; i < names; i++) free(own[i]);
+        for (size_t i = 0; i < names; i++)
+            free(own[i]);
     }
     free(own);
     free(all);

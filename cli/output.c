@@ -53,7 +53,8 @@ int tly_output_name(char *out, size_t bytes, const char *directory, const char *
 int tly_output_absolute(char *out, size_t bytes, const char *directory, const char *pattern) {
     struct builder builder = {out, bytes, 0};
     if (pattern[0] && pattern[0] != '/') {
-        for (const char *at = directory; *at; at++) add(&builder, "%%", *at == '%' ? 2 : 0, 0), add(&builder, at, *at != '%', 0);
+        for (const char *at = directory; *at; at++)
+            add(&builder, "%%", *at == '%' ? 2 : 0, 0), add(&builder, at, *at != '%', 0);
         add(&builder, "/", 1, 0);
     }
     add(&builder, pattern, strlen(pattern), 0);
@@ -96,7 +97,8 @@ int tly_output_claim(struct tly_output_names *names, char *name, size_t bytes, u
 }
 
 void tly_output_forget(struct tly_output_names *names) {
-    for (size_t i = 0; i < names->count; i++) free(names->names[i]);
+    for (size_t i = 0; i < names->count; i++)
+        free(names->names[i]);
     free(names->names);
     *names = (struct tly_output_names){NULL, 0};
 }

@@ -64,7 +64,8 @@ int tly_place_make(char *path, size_t bytes, int *lock) {
         uint64_t random;
         if (!base[i] || !base[i][0]) continue;
         if (getrandom(&random, sizeof random, 0) != sizeof random) return -EIO;
-        int length = snprintf(path, bytes, "%s/tally-%u-%016llx", base[i], (unsigned)getuid(), (unsigned long long)random);
+        int length =
+            snprintf(path, bytes, "%s/tally-%u-%016llx", base[i], (unsigned)getuid(), (unsigned long long)random);
         if (length < 0 || (size_t)length >= bytes || strpbrk(path, "\n")) {
             result = -ENAMETOOLONG;
             continue;
@@ -90,7 +91,8 @@ void tly_place_each(void (*visit)(const char *path, void *context), void *contex
     for (int i = 0; i < BASES; i++) {
         memset(&seen[i], 0, sizeof seen[i]);
         bool again = !base[i] || stat(base[i], &seen[i]) != 0;
-        for (int k = 0; k < i && !again; k++) again = seen[k].st_ino == seen[i].st_ino && seen[k].st_dev == seen[i].st_dev;
+        for (int k = 0; k < i && !again; k++)
+            again = seen[k].st_ino == seen[i].st_ino && seen[k].st_dev == seen[i].st_dev;
         DIR *all = again ? NULL : opendir(base[i]);
         if (!all) continue;
         for (struct dirent *entry; (entry = readdir(all));) {

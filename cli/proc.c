@@ -42,7 +42,8 @@ int tly_proc_read(uint32_t pid, struct tly_proc *out) {
     if (!at || at[1] != ' ' || !at[2]) return -EBADMSG;
     out->state = at[2];
     at += 3;
-    for (int i = 4; i <= 22; i++) field[i] = (uint64_t)strtoll(at, &at, 10);
+    for (int i = 4; i <= 22; i++)
+        field[i] = (uint64_t)strtoll(at, &at, 10);
     out->pid = pid;
     out->ppid = (uint32_t)field[4];
     out->has_waited = (field[11] | field[13] | field[16] | field[17]) != 0;

@@ -9,10 +9,10 @@
 
 struct tly_proc {
     uint32_t pid, ppid;
-    char state;            /* as in /proc/PID/stat */
-    uint64_t start_ticks;  /* with the pid, names the process since boot */
+    char state;                  /* as in /proc/PID/stat */
+    uint64_t start_ticks;        /* with the pid, names the process since boot */
     uint64_t user_ns, system_ns; /* its own CPU time */
-    bool has_waited;       /* it has waited for children of its own */
+    bool has_waited;             /* it has waited for children of its own */
 };
 
 /* 0; -ESRCH: there is no such process, or only its zombie is left (out->state is 'Z' then, and the rest is valid);

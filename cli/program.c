@@ -91,7 +91,8 @@ int tly_program_find(char *const *argv, struct tly_program *out, char *error, si
                                strerror(-result));
         snprintf(out->binary, sizeof out->binary, "%s", interpreter);
         char *program = program_of_env(interpreter, argument), found[PATH_MAX];
-        if (program && search(program, found, sizeof found) == 0) snprintf(out->binary, sizeof out->binary, "%s", found);
+        if (program && search(program, found, sizeof found) == 0)
+            snprintf(out->binary, sizeof out->binary, "%s", found);
     }
     return 0; /* the kernel will refuse so deep a nesting itself */
 }

@@ -26,18 +26,21 @@ enum { LOOK_AT_LEAST_MS = 200, LOOK_MS_PER_PROCESS = 2 };
 static void print_help(void) {
     puts("Usage: tally run [options] [--] PROGRAM [ARGUMENTS]\n"
          "\n"
-         "Runs PROGRAM and records who owns its memory: one .tally file for each process that allocated. Input, output,\n"
+         "Runs PROGRAM and records who owns its memory: one .tally file for each process that allocated. Input, "
+         "output,\n"
          "signals and the exit status are the program's own.\n"
          "\n"
          "  -o, --output=PATTERN          where recordings go, relative to the directory of the start\n"
          "  -q, --quiet                   no summary at the end\n"
          "  -h, --help                    this text\n"
          "\n"
-         "Options, also read from TALLY_CONF=\"name:value,name:value\" (flags win; the default stands in brackets, except\n"
+         "Options, also read from TALLY_CONF=\"name:value,name:value\" (flags win; the default stands in brackets, "
+         "except\n"
          "that run sets --auto-tags=module+caller):\n");
     tly_option_flags_help(stdout);
     puts("\n"
-         "Exit status: PROGRAM's own (or its signal); 125 if PROGRAM cannot be accounted, and is therefore not run, or if\n"
+         "Exit status: PROGRAM's own (or its signal); 125 if PROGRAM cannot be accounted, and is therefore not run, or "
+         "if\n"
          "tally itself failed; 126 if PROGRAM cannot be executed; 127 if it is not found.");
 }
 
@@ -141,15 +144,14 @@ static int prepare_collector(struct tly_collector *collector, const struct tly_o
     collector->command = "run";
     collector->descendants = true;
     if (!getcwd(collector->start_directory, sizeof collector->start_directory)) return -errno;
-    snprintf(collector->pattern, sizeof collector->pattern, "%s",
-             options->output[0] ? options->output : "%n.%p.tally");
+    snprintf(collector->pattern, sizeof collector->pattern, "%s", options->output[0] ? options->output : "%n.%p.tally");
     const char *slash = strrchr(argv[0], '/');
     snprintf(collector->main_program, sizeof collector->main_program, "%s", slash ? slash + 1 : argv[0]);
     return 0;
 }
 
-static void wait_and_collect(struct tly_launch *launch, struct tly_collector *collector, const struct tly_options *options,
-                             struct tly_ending *ending) {
+static void wait_and_collect(struct tly_launch *launch, struct tly_collector *collector,
+                             const struct tly_options *options, struct tly_ending *ending) {
     for (;;) {
         int64_t period_ms = options->consolidate_period_ms; /* 0: no looks in between */
         if (period_ms > 0 && period_ms < LOOK_AT_LEAST_MS) period_ms = LOOK_AT_LEAST_MS;
@@ -172,7 +174,8 @@ static int run(char **argv, const struct tly_options *options, const char *libra
     if (result == 0 && !(conf = configuration_text(options, collector->start_directory))) result = -ENOMEM;
     if (result == 0) result = tly_place_make(collector->directory, sizeof collector->directory, &lock);
     if (result != 0) {
-        tly_complain("run", "no place for the account (XDG_RUNTIME_DIR, /dev/shm, TMPDIR, /tmp): %s", strerror(-result));
+        tly_complain("run", "no place for the account (XDG_RUNTIME_DIR, /dev/shm, TMPDIR, /tmp): %s",
+                     strerror(-result));
         free(conf);
         free(collector);
         return TLY_EXIT_REFUSED;
@@ -196,7 +199,8 @@ static int run(char **argv, const struct tly_options *options, const char *libra
     tly_collector_free(collector);
     free(collector);
     free(conf);
-    for (int i = 0; i < 3; i++) free(environment[i]);
+    for (int i = 0; i < 3; i++)
+        free(environment[i]);
     if (result != 0 || launch.exec_error) return status;
     tly_sweep(options->quiet);
     return tly_launch_end_alike(&ending);

@@ -25,14 +25,16 @@ static int width_of(FILE *out) {
 static void print_tail(FILE *out, const char *text, int columns) {
     size_t length = strlen(text);
     int characters = 0;
-    for (size_t i = 0; i < length; i++) characters += ((unsigned char)text[i] & 0xc0) != 0x80;
+    for (size_t i = 0; i < length; i++)
+        characters += ((unsigned char)text[i] & 0xc0) != 0x80;
     if (characters <= columns) {
         fputs(text, out);
         return;
     }
     fputs("\u2026", out);
     for (characters -= columns - 1; characters > 0 && *text; characters--)
-        do text++;
+        do
+            text++;
         while (((unsigned char)*text & 0xc0) == 0x80);
     fputs(text, out);
 }
@@ -69,7 +71,8 @@ static void print_figures(FILE *out, const struct tly_recorded *recorded) {
             tly_number_size(size, sizeof size, recorded->live_bytes),
             tly_number_exact(blocks, sizeof blocks, recorded->live_blocks), recorded->live_blocks == 1 ? "" : "s",
             tly_number_size(peak, sizeof peak, recorded->peak_bytes),
-            tly_number_exact(count, sizeof count, recorded->allocated_blocks), recorded->allocated_blocks == 1 ? "" : "s",
+            tly_number_exact(count, sizeof count, recorded->allocated_blocks),
+            recorded->allocated_blocks == 1 ? "" : "s",
             tly_number_size(bytes, sizeof bytes, recorded->allocated_bytes));
 }
 
@@ -81,7 +84,8 @@ static void print_main(FILE *out, const struct tly_collector *collector, const s
     print_figures(out, recorded);
     uint64_t whole = recorded->by_allocated ? recorded->allocated_bytes : recorded->live_bytes;
     if (recorded->top_label[0])
-        fprintf(out, "tally:   %s\n", recorded->by_allocated ? "nothing is left; most was allocated by" : "most of it is owned by");
+        fprintf(out, "tally:   %s\n",
+                recorded->by_allocated ? "nothing is left; most was allocated by" : "most of it is owned by");
     for (int i = 0; i < 3 && recorded->top_label[i]; i++) {
         fprintf(out, "tally:   %12s %7s  ", tly_number_size(size, sizeof size, recorded->top_bytes[i]),
                 tly_number_percent(share, sizeof share, recorded->top_bytes[i], whole));
@@ -115,7 +119,8 @@ void tly_summary_print(FILE *out, const struct tly_collector *collector) {
     size_t count = collector->recorded_count;
     const struct tly_recorded **order = calloc(count + 1, sizeof *order);
     if (!order) return;
-    for (size_t i = 0; i < count; i++) order[i] = &collector->recorded[i];
+    for (size_t i = 0; i < count; i++)
+        order[i] = &collector->recorded[i];
     qsort(order, count, sizeof *order, by_importance);
     bool has_main = count > 0 && order[0]->main;
     if (!has_main)
@@ -125,10 +130,13 @@ void tly_summary_print(FILE *out, const struct tly_collector *collector) {
     else
         print_main(out, collector, order[0]);
     size_t others = count - has_main, shown = others > OTHERS_SHOWN ? OTHERS_SHOWN : others;
-    if (others) fprintf(out, "tally: %zu other account%s of child processes and exec:\n", others, others == 1 ? "" : "s");
-    for (size_t i = 0; i < shown; i++) print_other(out, collector, order[has_main + i]);
+    if (others)
+        fprintf(out, "tally: %zu other account%s of child processes and exec:\n", others, others == 1 ? "" : "s");
+    for (size_t i = 0; i < shown; i++)
+        print_other(out, collector, order[has_main + i]);
     if (others > shown) fprintf(out, "tally:   ... and %zu more\n", others - shown);
     if (collector->failures)
-        fprintf(out, "tally: %zu account%s could not be recorded\n", collector->failures, collector->failures == 1 ? "" : "s");
+        fprintf(out, "tally: %zu account%s could not be recorded\n", collector->failures,
+                collector->failures == 1 ? "" : "s");
     free(order);
 }

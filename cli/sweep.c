@@ -45,7 +45,8 @@ static int name_of(const char *region, char *path, size_t bytes, struct tly_outp
     struct tly_output_facts facts = {pid, program[0] ? program : "program", host};
     result = tly_output_name(path, bytes, directory, pattern, &facts);
     /* A fixed name may be another process's of the same run: that one stays. */
-    if (result == 0 && !strstr(pattern, "%p") && access(path, F_OK) == 0) result = tly_output_claim(names, path, bytes, pid);
+    if (result == 0 && !strstr(pattern, "%p") && access(path, F_OK) == 0)
+        result = tly_output_claim(names, path, bytes, pid);
     return result ? result : tly_output_claim(names, path, bytes, pid);
 }
 
@@ -78,7 +79,8 @@ static void collect(struct sweep *sweep, const char *region, const struct tly_ow
         return;
     }
     if (result == 0 && has_no_place(path)) {
-        tell(sweep, "process %u had left its account behind: cleared, for the directory of %s is gone", owner->pid, path);
+        tell(sweep, "process %u had left its account behind: cleared, for the directory of %s is gone", owner->pid,
+             path);
         unlink(region);
         return;
     }
@@ -90,7 +92,8 @@ static void collect(struct sweep *sweep, const char *region, const struct tly_ow
         unlink(region);
         tell(sweep, "process %u had left its account behind: recorded in %s", owner->pid, path);
     } else {
-        tell(sweep, "process %u has left its account in %s, but it could not be recorded: %s", owner->pid, region, error);
+        tell(sweep, "process %u has left its account in %s, but it could not be recorded: %s", owner->pid, region,
+             error);
     }
 }
 

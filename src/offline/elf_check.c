@@ -50,8 +50,8 @@ enum { MARKS = sizeof marks / sizeof *marks };
 /* What is gathered from the two symbol tables. */
 struct findings {
     bool seen[MARKS];
-    bool defines_malloc;   /* one that others are bound to: exported */
-    bool contains_malloc;  /* one that only the program itself calls */
+    bool defines_malloc;  /* one that others are bound to: exported */
+    bool contains_malloc; /* one that only the program itself calls */
     bool imports_dlsym, imports_private_malloc;
     bool asks_gate, contains_gate_reference; /* tally_gate in .dynsym, in .symtab */
 };
@@ -86,7 +86,8 @@ static void read_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, bo
             findings->defines_malloc |= dynamic;
             findings->contains_malloc |= !dynamic;
         }
-        for (size_t k = 0; k < MARKS; k++) findings->seen[k] |= strcmp(name, marks[k].symbol) == 0;
+        for (size_t k = 0; k < MARKS; k++)
+            findings->seen[k] |= strcmp(name, marks[k].symbol) == 0;
     }
 }
 
@@ -140,18 +141,24 @@ static bool is_privileged(const char *path, int fd, char *reason, size_t bytes) 
     if (fstat(fd, &status) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return false;
     if (fstatvfs(fd, &volume) == 0 && (volume.f_flag & ST_NOSUID)) return false;
     const char *what = NULL;
-    if ((status.st_mode & S_ISUID) && status.st_uid != getuid()) what = "setuid";
-    else if ((status.st_mode & S_ISGID) && (status.st_mode & S_IXGRP) && status.st_gid != getgid()) what = "setgid";
-    else if (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0) what = "given file capabilities";
+    if ((status.st_mode & S_ISUID) && status.st_uid != getuid())
+        what = "setuid";
+    else if ((status.st_mode & S_ISGID) && (status.st_mode & S_IXGRP) && status.st_gid != getgid())
+        what = "setgid";
+    else if (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0)
+        what = "given file capabilities";
     if (what) snprintf(reason, bytes, "it is %s, and the loader preloads nothing into such programs", what);
     return what != NULL;
 }
 
 static const char *needed_sanitizer(const struct tly_elf_facts *facts) {
     static const char *const libraries[][2] = {
-        {"libasan.so", "AddressSanitizer"},   {"libtsan.so", "ThreadSanitizer"},
-        {"liblsan.so", "LeakSanitizer"},      {"libhwasan.so", "HWAddressSanitizer"},
-        {"libclang_rt.asan", "AddressSanitizer"}, {"libclang_rt.tsan", "ThreadSanitizer"},
+        {"libasan.so", "AddressSanitizer"},
+        {"libtsan.so", "ThreadSanitizer"},
+        {"liblsan.so", "LeakSanitizer"},
+        {"libhwasan.so", "HWAddressSanitizer"},
+        {"libclang_rt.asan", "AddressSanitizer"},
+        {"libclang_rt.tsan", "ThreadSanitizer"},
         {"libclang_rt.hwasan", "HWAddressSanitizer"},
     };
     for (uint32_t i = 0; i < facts->needed_count; i++)
@@ -176,22 +183,24 @@ static const char *found(const struct findings *findings, int kind) {
 static int judge(struct tly_elf_facts *out, const struct findings *findings) {
     const char *sanitizer = found(findings, SANITIZER) ? found(findings, SANITIZER) : needed_sanitizer(out);
     if (sanitizer) {
-        snprintf(out->reason, sizeof out->reason, "it is built with %s, which brings its own malloc and must come first",
-                 sanitizer);
+        snprintf(out->reason, sizeof out->reason,
+                 "it is built with %s, which brings its own malloc and must come first", sanitizer);
         return verdict(out, TLY_ELF_SANITIZED, "run a build of it without -fsanitize");
     }
     if (!out->interpreter[0]) {
         snprintf(out->reason, sizeof out->reason, "it is linked statically%s, so no library can be loaded into it",
                  out->go ? " (a Go program, which manages its memory itself)" : "");
         return verdict(out, TLY_ELF_STATIC,
-                       out->go ? "use Go's own heap profiler (runtime/pprof)" : "link it dynamically (without -static)");
+                       out->go ? "use Go's own heap profiler (runtime/pprof)"
+                               : "link it dynamically (without -static)");
     }
     if (uses_musl(out)) {
         snprintf(out->reason, sizeof out->reason, "it is made for musl's C library, and libtally.so for glibc");
         return verdict(out, TLY_ELF_OTHER_LIBC, "run a build of it for glibc");
     }
     const char *allocator = found(findings, ALLOCATOR);
-    bool wrapper = findings->defines_malloc && findings->imports_dlsym && !findings->imports_private_malloc && !allocator;
+    bool wrapper =
+        findings->defines_malloc && findings->imports_dlsym && !findings->imports_private_malloc && !allocator;
     if (wrapper) {
         out->malloc_wrapper = true;
     } else if (findings->defines_malloc || findings->contains_malloc) {
@@ -213,9 +222,11 @@ static int check(Elf *elf, int fd, const char *path, struct tly_elf_facts *out) 
         snprintf(out->reason, sizeof out->reason, "it is neither an ELF program nor a script");
         return verdict(out, TLY_ELF_NOT_ELF, "name the program that it is run by");
     }
-    if (header.e_machine != our_machine || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
-        snprintf(out->reason, sizeof out->reason, "it is a %s program (machine %u), and libtally.so is made for 64-bit %s",
-                 header.e_ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "64-bit", (unsigned)header.e_machine, our_machine_name);
+    if (header.e_machine != our_machine || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+        header.e_ident[EI_DATA] != ELFDATA2LSB) {
+        snprintf(
+            out->reason, sizeof out->reason, "it is a %s program (machine %u), and libtally.so is made for 64-bit %s",
+            header.e_ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "64-bit", (unsigned)header.e_machine, our_machine_name);
         return verdict(out, TLY_ELF_OTHER_MACHINE, "run a build of it for this machine");
     }
     out->position_independent = header.e_type == ET_DYN;
@@ -227,7 +238,8 @@ static int check(Elf *elf, int fd, const char *path, struct tly_elf_facts *out) 
     const char *private_allocator = found(&findings, PRIVATE_ALLOCATOR);
     if (private_allocator) snprintf(out->private_allocator, sizeof out->private_allocator, "%s", private_allocator);
     if (is_privileged(path, fd, out->reason, sizeof out->reason))
-        return verdict(out, TLY_ELF_PRIVILEGED, "run an ordinary copy of it (cp drops the bits), or as the user it becomes");
+        return verdict(out, TLY_ELF_PRIVILEGED,
+                       "run an ordinary copy of it (cp drops the bits), or as the user it becomes");
     return judge(out, &findings);
 }
 
