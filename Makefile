@@ -29,9 +29,12 @@ needs-demo:
 needs-test:
 	@tools/install-packages build demo test
 
-# In one recipe, because the configuration has to come after the packages, whatever was asked for.
+# In one recipe, because the configuration has to come after the packages, whatever was asked for. A new build directory
+# gets the tests only from `make check`, which installs what they need; after that it keeps them.
+testing = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DBUILD_TESTING=OFF)
+check lint: testing = -DBUILD_TESTING=ON
 define compile
-	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS)
+	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(testing) $(CMAKE_FLAGS)
 	cmake --build $(BUILD) -j $(JOBS)
 endef
 
