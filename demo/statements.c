@@ -33,6 +33,8 @@ static void first_words(const char *sql, char *name, size_t name_bytes) {
     name[length] = '\0';
 }
 
+static int pushed; /* the first end has no begin: it is that of the statement that loaded this plug-in */
+
 static int on_statement(unsigned event, void *context, void *statement, void *more) {
     (void)context;
     (void)statement;
@@ -42,8 +44,10 @@ static int on_statement(unsigned event, void *context, void *statement, void *mo
         if (strncmp(sql, "--", 2) == 0) return 0; /* a trigger inside the statement: it has no end of its own */
         first_words(sql, name, sizeof name);
         tally_push_copy(name);
-    } else if (event == SQLITE_TRACE_PROFILE) {
+        pushed++;
+    } else if (event == SQLITE_TRACE_PROFILE && pushed > 0) {
         tally_pop();
+        pushed--;
     }
     return 0;
 }

@@ -4,11 +4,12 @@
 
 #include <tally/tally.h>
 
+static void *volatile block; /* volatile: or the compiler may leave it out */
+
 int main(void) {
     puts("outsider");
     if (tally_version() != TALLY_VERSION) return 2;
     if (tally_start() != 0) return 3;
-    void *block;
     {
         TALLY_TAG("Outside");
         block = malloc(100);

@@ -4,9 +4,11 @@
 
 #include <tally/tally.h>
 
+static void *volatile block; /* volatile: or the compiler may leave it out */
+
 int main(void) {
     TALLY_TAG("Outside");
-    void *block = malloc(100);
+    block = malloc(100);
     printf("%s\n", tally_active() ? "on" : "off");
     return block == NULL;
 }
