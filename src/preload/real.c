@@ -137,10 +137,10 @@ void tly_real_resolve(void) {
     found.malloc = allocator;
     /* libc's own thin ones call realloc and free in a way that comes through our hooks again. */
     bool is_libc = allocator_file == tly_real_file_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
-    found.reallocarray = is_libc ? tly_derived_reallocarray : own_or(found.reallocarray, tly_derived_reallocarray);
-    found.free_sized = is_libc ? tly_derived_free_sized : own_or(found.free_sized, tly_derived_free_sized);
+    found.reallocarray = own_or(is_libc ? NULL : (void *)found.reallocarray, tly_derived_reallocarray);
+    found.free_sized = own_or(is_libc ? NULL : (void *)found.free_sized, tly_derived_free_sized);
     found.free_aligned_sized =
-        is_libc ? tly_derived_free_aligned_sized : own_or(found.free_aligned_sized, tly_derived_free_aligned_sized);
+        own_or(is_libc ? NULL : (void *)found.free_aligned_sized, tly_derived_free_aligned_sized);
     found.posix_memalign = own_or(found.posix_memalign, tly_derived_posix_memalign);
     found.aligned_alloc = own_or(found.aligned_alloc, tly_derived_aligned_alloc);
     found.memalign = own_or(found.memalign, tly_derived_memalign);

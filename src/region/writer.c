@@ -109,6 +109,12 @@ static int map_at_place(int fd, uint64_t bytes) {
     return 0;
 }
 
+/* Memory that nobody reads, at the region's place: what still writes there does no harm. */
+static bool put_scratch(void) {
+    return mmap(tly_region, region_bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 static int create_sized(const char *path, const struct tly_writer_sizes *sizes, int halvings) {
     uint64_t bytes = lay_out(NULL, sizes, halvings);
     if (bytes > space_limit(path != NULL)) return -EFBIG;
@@ -124,12 +130,8 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
     if (result == 0 && (mprotect(tly_region, PAGE, PROT_READ | PROT_WRITE) != 0 ||
                         (path && madvise(tly_region, PAGE, MADV_POPULATE_WRITE) != 0))) {
         result = -errno;
-        munmap(tly_region, bytes);
-        if (again) /* keep the place harmless */
-            (void)mmap(tly_region, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        else
-            tly_region = NULL;
+        if (!again) munmap(tly_region, bytes);
+        if (!again || !put_scratch()) tly_region = NULL;
     }
     if (result != 0) {
         if (path) unlink(path);
@@ -191,9 +193,7 @@ void tly_writer_shield(void) {
     int saved = errno;
     tly_map_mirror(NULL);
     parent = move_away();
-    void *scratch = mmap(tly_region, region_bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (scratch == MAP_FAILED) tly_region = NULL;
+    if (!put_scratch()) tly_region = NULL;
     shielded = true;
     errno = saved;
 }

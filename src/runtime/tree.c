@@ -107,7 +107,7 @@ static bool name_site(const struct tly_view *view, const struct tly_site *site, 
 /* ---- order --------------------------------------------------------------------------------------------------------- */
 
 struct ranked {
-    uint64_t prefix; /* first eight bytes, so that most comparisons are one */
+    uint64_t prefix; /* first key: of the names their first eight bytes, so that most comparisons are one */
     uint32_t site;
 };
 
@@ -421,28 +421,26 @@ const tally_node *tally_tree_find(const tally_tree *tree, const char *const *nam
 
 size_t tally_tree_sites(const tally_tree *tree, struct tally_site_info *out, size_t capacity) {
     if (!tree) return 0;
-    size_t bytes = (tree->site_count + 1) * sizeof(struct tally_site_info), count = 0;
+    size_t slots = tree->site_count + 1, bytes = slots * (sizeof(struct tally_site_info) + 2 * sizeof(struct ranked));
     struct tally_site_info *sums = tly_map_reserve(bytes);
     if (!sums) return 0;
+    struct ranked *items = (struct ranked *)(sums + slots), *spare = items + slots;
     for (uint32_t i = 1; i < tree->node_count; i++) {
         const struct tally_node *node = &tree->nodes[i];
         struct tally_site_info *sum = &sums[node->site];
-        if (!sum->name) count++;
         sum->name = node->name;
         sum->name_bytes = node->name_bytes;
         sum->kind = node->kind;
         sum->bytes += node->bytes_direct;
         sum->blocks += node->blocks_direct;
     }
-    /* Selection of the largest: callers ask for few, or sort the rest themselves. A heap would be quicker for many. */
-    for (size_t k = 0; k < capacity && k < count; k++) {
-        struct tally_site_info *best = NULL;
-        for (uint32_t s = 0; s < tree->site_count; s++)
-            if (sums[s].name && (!best || sums[s].bytes > best->bytes)) best = &sums[s];
-        if (!best) break; /* cannot be: count of them have a name */
-        out[k] = *best;
-        best->name = NULL;
-    }
+    uint32_t count = 0;
+    for (uint32_t site = 0; site < tree->site_count; site++)
+        if (sums[site].name)
+            items[count++] = (struct ranked){~sums[site].bytes, site}; /* largest first, then by name */
+    sort_sites(tree->sites, items, spare, count);
+    for (size_t k = 0; k < capacity && k < count; k++)
+        out[k] = sums[items[k].site];
     munmap(sums, bytes);
     return count;
 }
