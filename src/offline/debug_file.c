@@ -22,13 +22,16 @@ static void close_elf(struct tly_elf_file *file) {
     *file = (struct tly_elf_file){-1, NULL};
 }
 
+/* Larger files are mapped. The others are read: a mapped file that somebody cuts short ends us with SIGBUS. */
+#define READ_BYTES ((off_t)256 << 20)
+
 static bool open_elf(const char *path, struct tly_elf_file *out) {
     struct stat status;
     elf_version(EV_CURRENT);
     out->elf = NULL;
     out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (out->fd >= 0 && fstat(out->fd, &status) == 0 && S_ISREG(status.st_mode))
-        out->elf = elf_begin(out->fd, ELF_C_READ_MMAP, NULL);
+        out->elf = elf_begin(out->fd, status.st_size > READ_BYTES ? ELF_C_READ_MMAP : ELF_C_READ, NULL);
     if (out->elf && elf_kind(out->elf) == ELF_K_ELF) return true;
     close_elf(out);
     return false;

@@ -1,4 +1,4 @@
-/* symbolise.c - see symbolise.h. One module at a time, so that no more than one file's debug information is held. */
+/* symbolise.c - see symbolise.h. */
 #include "offline/symbolise.h"
 
 #include <errno.h>
@@ -6,15 +6,7 @@
 #include <string.h>
 
 #include "offline/arena.h"
-#include "offline/debug_file.h"
-#include "offline/inline_chain.h"
-#include "offline/symbol_table.h"
-
-/* What names are looked up in. */
-struct source {
-    struct tly_chain_index *chains; /* NULL: no debug information */
-    struct tly_symbol_table symbols;
-};
+#include "offline/symbol_source.h"
 
 struct symboliser {
     struct tly_snapshot *snapshot;
@@ -59,7 +51,8 @@ static struct tly_snapshot_frame *add_frame(struct symboliser *symboliser, struc
 static bool is_mangled(const char *name) { return name[0] == '_' && name[1] == 'Z'; }
 
 /* A return address is that of the next instruction: the call lies just before it. */
-static void look_up(struct symboliser *symboliser, struct source *source, struct tly_snapshot_site *site) {
+static void look_up(struct symboliser *symboliser, const struct tly_symbol_source *source,
+                    struct tly_snapshot_site *site) {
     struct tly_chain_link chain[TLY_CHAIN_MOST];
     uint64_t address = site->value - 1;
     const char *symbol = tly_symbol_table_find(&source->symbols, address);
@@ -81,24 +74,17 @@ static void look_up(struct symboliser *symboliser, struct source *source, struct
 
 static void symbolise_module(struct symboliser *symboliser, struct tly_snapshot_module *module,
                              struct tly_snapshot_site **sites, size_t count) {
-    struct tly_debug_file file;
-    struct source source = {0};
-    int result = tly_debug_file_open(module, &file);
+    struct tly_symbol_source *source;
+    int result = tly_symbol_source_get(module, &source);
     if (result != 0) {
+        if (result == -ENOMEM) symboliser->failed = true;
         module->symbols = result == -ESTALE ? TLY_SYMBOLS_OTHER : TLY_SYMBOLS_NO_FILE;
         return;
     }
-    if (tly_symbol_table_make(file.binary.elf, file.separate.elf, &source.symbols) != 0) symboliser->failed = true;
-    if (file.dwarf) {
-        source.chains = tly_chain_index_new(file.dwarf);
-        if (!source.chains) symboliser->failed = true;
-    }
-    module->symbols = source.chains ? TLY_SYMBOLS_LINES : source.symbols.count ? TLY_SYMBOLS_NAMES : TLY_SYMBOLS_NONE;
+    module->symbols = source->chains ? TLY_SYMBOLS_LINES : source->symbols.count ? TLY_SYMBOLS_NAMES : TLY_SYMBOLS_NONE;
     for (size_t i = 0; i < count && !symboliser->failed; i++)
-        look_up(symboliser, &source, sites[i]);
-    tly_chain_index_free(source.chains);
-    tly_symbol_table_free(&source.symbols);
-    tly_debug_file_close(&file);
+        look_up(symboliser, source, sites[i]);
+    tly_symbol_source_release(source);
 }
 
 static int compare_callers(const void *a, const void *b) {

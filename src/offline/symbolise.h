@@ -11,7 +11,8 @@
 #include "offline/snapshot.h"
 
 /* Fills the frames of all callers and the symbol state of all modules. What cannot be found is left out (reports then
- * show module+0xoffset). Does nothing to a snapshot that is symbolised. 0 or -ENOMEM. */
+ * show module+0xoffset). Does nothing to a snapshot that is symbolised. 0 or -ENOMEM. What was opened for it stays open for
+ * the next snapshot: see symbol_source.h. One thread at a time. */
 int tly_snapshot_symbolise(struct tly_snapshot *snapshot);
 
 /* The demangled form of `name` in fresh memory (free it), or NULL if it is not a mangled C++ name. */

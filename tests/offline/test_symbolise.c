@@ -11,18 +11,20 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "offline/debug_file.h"
 #include "offline/label.h"
+#include "offline/symbol_source.h"
 #include "offline/symbolise.h"
 #include "region_maker.h"
 
 static const char *scratch;
+static bool keep_sources; /* files change under the feet of most tests */
 static int program_count;
 static char **programs;
 
@@ -96,6 +98,7 @@ static struct tly_snapshot *account(const char *path, const struct sample *sampl
     assert_int_equal(tly_snapshot_from_view(&view, &snapshot, NULL, 0), 0);
     free(image);
     region_maker_free(maker);
+    if (!keep_sources) tly_symbol_source_forget();
     assert_int_equal(tly_snapshot_symbolise(snapshot), 0);
     assert_true(snapshot->symbolised);
     return snapshot;
@@ -311,6 +314,33 @@ static void test_same_result_twice(void **state) {
     tly_snapshot_free(second);
 }
 
+/* More modules than are kept open, in turns; and what was kept still answers when its file is gone, another not. */
+static void test_kept_sources(void **state) {
+    (void)state;
+    char path[24][512];
+    struct sample sample[24];
+    keep_sources = true;
+    for (int i = 0; i < 24; i++) {
+        snprintf(path[i], sizeof path[i], "%s/kept%d", scratch, i);
+        run("cp %s %s", program("lines"), path[i]);
+        sample[i] = run_sample(path[i]);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 24; i++)
+            expect_lines(path[i], &sample[i]);
+        for (int i = 23; i >= 16; i--)
+            expect_lines(path[i], &sample[i]);
+    }
+    run("rm %s %s", path[16], path[0]);
+    expect_lines(path[16], &sample[16]);
+    expect_nothing(path[0], &sample[0], TLY_SYMBOLS_NO_FILE);
+    run("cp %s %s", program("lines-no-pie"), path[16]); /* another build at the same path */
+    struct sample other = run_sample(path[16]);
+    expect_lines(path[16], &other);
+    keep_sources = false;
+    tly_symbol_source_forget();
+}
+
 static void test_demangle(void **state) {
     (void)state;
     char *name = tly_demangle("_ZN5scene5outerEPKc");
@@ -338,6 +368,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_replaced_file),
         cmocka_unit_test(test_cut_off_file),
         cmocka_unit_test(test_same_result_twice),
+        cmocka_unit_test(test_kept_sources),
         cmocka_unit_test(test_demangle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
