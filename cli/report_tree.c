@@ -133,6 +133,17 @@ static int print_matches(struct walk *walk) {
     return 0;
 }
 
+/* What is left may be little beside what came and went. */
+static void print_hint(const struct report *report) {
+    const struct tly_balance *sum = &report->snapshot->totals.sum;
+    char share[TLY_NUMBER_BYTES];
+    if (report->options->sort_given || report->options->sort != TLY_SORT_BYTES) return;
+    if (sum->free_bytes / 10 < sum->alloc_bytes / 11) return; /* less than ten elevenths */
+    tly_number_percent(share, sizeof share, sum->free_bytes, sum->alloc_bytes);
+    fprintf(report->out, "%s of the bytes allocated were freed by then: --sort allocated shows whose they were.\n",
+            share);
+}
+
 int report_tree(const struct report *report) {
     struct walk walk = {.report = report};
     int result = 0;
@@ -141,5 +152,6 @@ int report_tree(const struct report *report) {
         result = print_matches(&walk);
     else
         print_subtree(&walk, 0, NULL);
+    print_hint(report);
     return walk.no_memory ? -ENOMEM : result;
 }

@@ -189,10 +189,21 @@ static bool tool_chain_source(struct tly_bytes file) {
            (strncmp(file.bytes, "/usr/include/", 13) == 0 || strncmp(file.bytes, "/usr/lib/gcc", 12) == 0);
 }
 
+/* malloc and its like, where a program has inlined a wrapper of that name. */
+static bool is_allocator(struct tly_bytes function) {
+    static const char *const names[] = {"malloc",   "calloc",        "realloc",       "reallocarray",
+                                        "memalign", "aligned_alloc", "posix_memalign"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(function.bytes, names[i]) == 0) return true;
+    }
+    return strncmp(function.bytes, "operator new", 12) == 0;
+}
+
 uint32_t tly_label_frame_choice(const struct tly_snapshot *snapshot, const struct tly_snapshot_site *site) {
     for (uint32_t i = 0; i < site->frame_count; i++) {
         const struct tly_snapshot_frame *frame = &snapshot->frames[site->first_frame + i];
-        if (frame->function.bytes && frame->file.bytes && !tool_chain_source(frame->file)) return i;
+        if (!frame->function.bytes || !frame->file.bytes || tool_chain_source(frame->file)) continue;
+        if (!is_allocator(frame->function)) return i;
     }
     return site->frame_count ? site->frame_count - 1 : 0;
 }

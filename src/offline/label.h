@@ -42,8 +42,8 @@ struct tly_bytes tly_label_base_name(struct tly_bytes path);
 /* Length of the well-formed UTF-8 character that `bytes` begins with; 0: there is none. */
 size_t tly_utf8_length(const char *bytes, size_t count);
 
-/* Which frame of a caller stands for it in a label: the innermost one in source that is not the tool chain's own
- * (/usr/include, /usr/lib/gcc), else the outermost. An offset from the site's first frame. */
+/* Which frame of a caller stands for it in a label: the innermost one that is no malloc and whose source is not the
+ * tool chain's own (/usr/include, /usr/lib/gcc), else the outermost. An offset from the site's first frame. */
 uint32_t tly_label_frame_choice(const struct tly_snapshot *snapshot, const struct tly_snapshot_site *site);
 
 #endif

@@ -128,6 +128,35 @@ static void test_shortened_names(void **state) {
     expect_function("operator>> >(int)", "operator>>>(int)");
 }
 
+/* Which function of a chain stands for all of it. */
+static void test_frame_choice(void **state) {
+    (void)state;
+    static const struct {
+        const char *function, *file;
+    } chain[][4] = {
+        {{"load", "/src/a.c"}, {"main", "/src/a.c"}},
+        {{"malloc", "/src/wrap.h"}, {"load", "/src/a.c"}, {"main", "/src/a.c"}},
+        {{"operator new(unsigned long)", "/src/new.h"}, {"load", "/src/a.c"}},
+        {{"std::allocate()", "/usr/include/c++/12/x.h"},
+         {"std::push()", "/usr/include/c++/12/y.h"},
+         {"load", "/src/a.c"}},
+        {{"std::allocate()", "/usr/include/c++/12/x.h"}, {"std::grow()", "/usr/include/c++/12/y.h"}},
+        {{"exported", NULL}},
+    };
+    static const uint32_t wanted[] = {0, 1, 1, 2, 1, 0};
+    for (size_t i = 0; i < sizeof chain / sizeof *chain; i++) {
+        struct tly_snapshot_frame frames[4] = {0};
+        struct tly_snapshot snapshot = {.frames = frames, .frame_count = 4};
+        struct tly_snapshot_site site = {.kind = TLY_SITE_CALLER};
+        for (; site.frame_count < 4 && chain[i][site.frame_count].function; site.frame_count++) {
+            const char *function = chain[i][site.frame_count].function, *file = chain[i][site.frame_count].file;
+            frames[site.frame_count].function = (struct tly_bytes){function, (uint32_t)strlen(function)};
+            if (file) frames[site.frame_count].file = (struct tly_bytes){file, (uint32_t)strlen(file)};
+        }
+        assert_int_equal(tly_label_frame_choice(&snapshot, &site), wanted[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escape),
@@ -135,6 +164,7 @@ int main(void) {
         cmocka_unit_test(test_escape_is_injective),
         cmocka_unit_test(test_sites_and_paths),
         cmocka_unit_test(test_shortened_names),
+        cmocka_unit_test(test_frame_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
