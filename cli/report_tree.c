@@ -138,7 +138,7 @@ static void print_hint(const struct report *report) {
     const struct tly_balance *sum = &report->snapshot->totals.sum;
     char share[TLY_NUMBER_BYTES];
     if (report->options->sort_given || report->options->sort != TLY_SORT_BYTES) return;
-    if (sum->free_bytes / 10 < sum->alloc_bytes / 11) return; /* less than ten elevenths */
+    if (sum->alloc_bytes == 0 || tly_live_bytes(sum) > sum->alloc_bytes / 10) return;
     tly_number_percent(share, sizeof share, sum->free_bytes, sum->alloc_bytes);
     fprintf(report->out, "%s of the bytes allocated were freed by then: --sort allocated shows whose they were.\n",
             share);

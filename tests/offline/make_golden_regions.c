@@ -87,6 +87,12 @@ static void make_freed(const char *path) {
     finish(maker, path);
 }
 
+static void make_nearly_freed(const char *path) {
+    struct region_maker *maker = region_maker_new();
+    region_maker_bill(maker, 1, tag_node(maker, 0, "mostly gone", 11), 100000, 100, 99000, 99);
+    finish(maker, path);
+}
+
 static void make_damaged(const char *path) {
     struct region_maker *maker = region_maker_reference();
     region_maker_bill(maker, 1, region_maker_node(maker, 99, 0), 7, 1, 0, 0);
@@ -172,6 +178,7 @@ int main(int argc, char **argv) {
     make_repeated("repeated.region");
     make_many("many.region");
     make_freed("freed.region");
+    make_nearly_freed("nearly_freed.region");
     make_damaged("damaged.region");
     make_deep("deep.region");
     make_symbols("raw.region", "symbols.tally");

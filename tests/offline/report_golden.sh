@@ -54,6 +54,7 @@ compare many_tag_none 0 --tag nowhere many.region
 compare many_csv_min 0 --csv --min 10M many.region
 compare freed 0 freed.region
 compare freed_allocated 0 --sort allocated freed.region
+compare nearly_freed 0 nearly_freed.region
 compare damaged 0 damaged.region
 compare deep 0 deep.region
 compare deep_csv 0 --csv --depth 2 deep.region
