@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hold.h"
+
 static int quiet_notes;
 
 void tly_text_begin(struct tly_text_builder *text, char *buffer, size_t bytes) {
@@ -79,8 +81,11 @@ static void say_list(const char *part, va_list parts) {
     for (; part; part = va_arg(parts, const char *))
         tly_text_add(&text, part);
     line[text.length] = '\n';
+    struct tly_hold hold;
+    tly_hold_begin(&hold, SIGPIPE);
     ssize_t written = is_still_ours() ? write(STDERR_FILENO, line, text.length + 1) : 0;
     (void)written; /* nobody to tell */
+    tly_hold_end(&hold);
     errno = saved;
 }
 

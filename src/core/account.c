@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/hooks_of_runtime.h"
 #include "core/module.h"
@@ -61,7 +63,7 @@ void *tly_account_event(void *block) {
 
 static uint32_t thread_site(void) {
     char name[17] = {0};
-    prctl(PR_GET_NAME, name, 0, 0, 0);
+    syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0); /* the function is one of our hooks */
     return tly_site_of_name(TLY_SITE_THREAD, name, (uint32_t)strlen(name));
 }
 
@@ -166,14 +168,19 @@ struct passage {
 static struct passage enter(const _Atomic uint32_t *gate) {
     struct passage passage = {NULL, false, false};
     struct tly_thread *thread = &tly_self;
-    if (tly_thread_ready(thread)) {
-        passage.own = thread;
+    while (tly_thread_ready(thread)) {
         tly_busy_begin(thread->ledger);
-        passage.open = atomic_load(gate) == thread->known;
-        if (!passage.open) tly_busy_end(thread->ledger);
-    } else {
-        passage.open = shared_begin(gate);
+        uint32_t now = atomic_load(gate);
+        if (now == thread->known) {
+            passage.own = thread;
+            passage.open = true;
+            return passage;
+        }
+        tly_busy_end(thread->ledger);
+        if (now == TLY_GENERATION_OFF) return passage;
+        /* The rules changed in between: once more under the new ones. */
     }
+    passage.open = shared_begin(gate);
     return passage;
 }
 

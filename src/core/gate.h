@@ -18,8 +18,13 @@
 #define TLY_GENERATION_FIRST 3u
 
 struct tly_gate {
-    _Atomic uint32_t alloc; /* current generation when allocations are billed, else TLY_GENERATION_OFF; 0: forked */
-    _Atomic uint32_t free;  /* the same for frees */
+    union {
+        struct {
+            _Atomic uint32_t alloc; /* current generation when allocations are billed, else OFF; 0: forked */
+            _Atomic uint32_t free;  /* the same for frees */
+        };
+        _Atomic uint64_t both; /* changed together */
+    };
     char rest[4096 - 8];
 };
 extern struct tly_gate tly_gate_page __attribute__((visibility("hidden")));
@@ -38,9 +43,10 @@ extern struct tly_gate_state tly_gate_state __attribute__((visibility("hidden"))
 /* Wipes the page in forked children from now on. Falls back to nothing on kernels before 4.14 (then only the fork
  * handler protects). */
 void tly_gate_init(void);
-/* Makes a new generation and shows the state to the hooks. */
+/* Makes a new generation and shows the state to the hooks. Does nothing while the page reads 0: a forked child's gate is
+ * opened by tly_gate_set_state, once it has its region. Any number of threads may come here at once. */
 void tly_gate_renew(void);
-/* Sets the state and renews. */
+/* Sets the state and opens the gate accordingly. */
 void tly_gate_set_state(uint32_t state);
 
 #endif

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "region/writer.h"
 
 /* The build-id from the notes of an ELF image in memory; 0 if it has none within the mapped range. */
@@ -55,46 +57,75 @@ static size_t file_path(const struct link_map *map, char *path, size_t bytes) {
     return start + count;
 }
 
+/* A loaded file, as looked for. */
+struct key {
+    uintptr_t start, end, bias;
+    const char *path;
+    uint32_t path_bytes, build_id_bytes;
+    const uint8_t *build_id;
+};
+
+static bool same(uint32_t index, const struct key *key) {
+    const struct tly_module *m = (struct tly_module *)tly_writer_base(TLY_SEC_MODULES) + index;
+    return m->start == key->start && m->end == key->end && m->build_id_bytes == key->build_id_bytes &&
+           memcmp(m->build_id, key->build_id, key->build_id_bytes) == 0 && m->name_bytes == key->path_bytes &&
+           memcmp((char *)tly_writer_base(TLY_SEC_NAMES) + m->name_offset, key->path, key->path_bytes) == 0;
+}
+
+static uint32_t make(const struct key *key) {
+    uint64_t name = tly_writer_name(key->path, key->path_bytes);
+    uint64_t at = tly_writer_append(TLY_SEC_MODULES, sizeof(struct tly_module));
+    if (name == UINT64_MAX || at == UINT64_MAX) return TLY_MODULE_UNKNOWN;
+    struct tly_module *m = (struct tly_module *)((char *)tly_writer_base(TLY_SEC_MODULES) + at);
+    m->name_offset = name;
+    m->name_bytes = key->path_bytes;
+    m->start = key->start;
+    m->end = key->end;
+    m->bias = key->bias;
+    memcpy(m->build_id, key->build_id, key->build_id_bytes);
+    m->build_id_bytes = key->build_id_bytes;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    m->first_seen_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    atomic_store_explicit(&m->state, 1, memory_order_release);
+    return (uint32_t)(at / sizeof(struct tly_module));
+}
+
+/* Finds or registers it. The slots are private to the process, and a forked child's copy fits its copy of MODULES. A
+ * record that lost the race for its slot is taken back, so no file is registered twice. */
+static uint32_t find(const struct key *key) {
+    enum { SLOTS = 8192 };
+    static _Atomic uint32_t slots[SLOTS]; /* index + 1 */
+    uint64_t hash = tly_hash_mix(key->start, tly_hash_bytes(key->path, key->path_bytes));
+    uint32_t made = TLY_MODULE_UNKNOWN;
+    for (uint32_t step = 0; step < SLOTS; step++) {
+        _Atomic uint32_t *slot = &slots[(hash + step) % SLOTS];
+        uint32_t word = atomic_load_explicit(slot, memory_order_acquire);
+        if (word == 0) {
+            if (made == TLY_MODULE_UNKNOWN) made = make(key);
+            if (made == TLY_MODULE_UNKNOWN || atomic_compare_exchange_strong(slot, &word, made + 1)) return made;
+        }
+        if (!same(word - 1, key)) continue;
+        if (made != TLY_MODULE_UNKNOWN)
+            atomic_store(&((struct tly_module *)tly_writer_base(TLY_SEC_MODULES) + made)->state, 0);
+        return word - 1;
+    }
+    return TLY_MODULE_UNKNOWN; /* thousands of files were loaded, one after the other */
+}
+
 uint32_t tly_module_of(uintptr_t address, uint64_t *bias) {
     struct dl_find_object found;
     *bias = 0;
     if (_dl_find_object((void *)address, &found) != 0) return TLY_MODULE_UNKNOWN;
     int saved = errno;
-    uintptr_t start = (uintptr_t)found.dlfo_map_start, end = (uintptr_t)found.dlfo_map_end;
-    uint64_t offset = found.dlfo_link_map ? found.dlfo_link_map->l_addr : 0;
-    uint8_t build_id[TLY_BUILD_ID_MAX] = {0};
-    uint32_t build_id_bytes = read_build_id(start, end, offset, build_id);
     char path[PATH_MAX + 256];
-    size_t path_bytes = file_path(found.dlfo_link_map, path, sizeof path);
-    *bias = offset;
-
-    struct tly_module *modules = tly_writer_base(TLY_SEC_MODULES);
-    char *names = tly_writer_base(TLY_SEC_NAMES);
-    uint32_t count = (uint32_t)(tly_region->section[TLY_SEC_MODULES].used_bytes / sizeof *modules);
-    for (uint32_t i = count; i-- > 0;) {
-        const struct tly_module *m = &modules[i];
-        if (atomic_load_explicit(&m->state, memory_order_acquire) == 1 && m->start == start && m->end == end &&
-            m->build_id_bytes == build_id_bytes && memcmp(m->build_id, build_id, build_id_bytes) == 0 &&
-            m->name_bytes == path_bytes && memcmp(names + m->name_offset, path, path_bytes) == 0) {
-            errno = saved;
-            return i;
-        }
-    }
-    uint64_t name = tly_writer_name(path, (uint32_t)path_bytes);
-    uint64_t at = tly_writer_append(TLY_SEC_MODULES, sizeof *modules);
+    uint8_t build_id[TLY_BUILD_ID_MAX] = {0};
+    struct key key = {(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, 0, path, 0, 0, build_id};
+    if (found.dlfo_link_map) key.bias = found.dlfo_link_map->l_addr;
+    key.build_id_bytes = read_build_id(key.start, key.end, key.bias, build_id);
+    key.path_bytes = (uint32_t)file_path(found.dlfo_link_map, path, sizeof path);
+    *bias = key.bias;
+    uint32_t module = find(&key);
     errno = saved;
-    if (name == UINT64_MAX || at == UINT64_MAX) return TLY_MODULE_UNKNOWN;
-    struct tly_module *m = (struct tly_module *)((char *)modules + at);
-    m->name_offset = name;
-    m->name_bytes = (uint32_t)path_bytes;
-    m->start = start;
-    m->end = end;
-    m->bias = offset;
-    memcpy(m->build_id, build_id, sizeof m->build_id);
-    m->build_id_bytes = build_id_bytes;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    m->first_seen_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    atomic_store_explicit(&m->state, 1, memory_order_release);
-    return (uint32_t)(at / sizeof *modules);
+    return module;
 }

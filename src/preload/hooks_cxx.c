@@ -41,13 +41,13 @@ static void *from_operator(void *block, size_t size, void *caller, bool of_alloc
 
 #define NEW_HOOK(NAME, SYMBOL, PARAMS, ARGS, ALIGNMENT, NOTHROW)                                                       \
     void *tly_hook_##SYMBOL PARAMS {                                                                                   \
-        struct tly_real_operator real = tly_real_operator(TLY_OP_##NAME);                                              \
         void *block = NULL;                                                                                            \
-        if (real.on_malloc && (block = from_malloc(size, ALIGNMENT)) != NULL)                                          \
+        if (tly_operators_on_malloc && (block = from_malloc(size, ALIGNMENT)) != NULL)                                 \
             return tly_account_made(block, size, CALLER());                                                            \
-        if (__builtin_expect(real.function == NULL, 0)) return nothing_left(NOTHROW);                                  \
-        block = ((void *(*)PARAMS)real.function)ARGS;                                                                  \
-        return from_operator(block, size, CALLER(), real.of_allocator);                                                \
+        void *real = tly_real_operator(TLY_OP_##NAME);                                                                 \
+        if (real == NULL) return nothing_left(NOTHROW);                                                                \
+        block = ((void *(*)PARAMS)real)ARGS;                                                                           \
+        return from_operator(block, size, CALLER(), tly_real_operator_of_allocator(TLY_OP_##NAME));                    \
     }
 
 NEW_HOOK(new_plain, _Znwm, (size_t size), (size), 1, false)
@@ -63,13 +63,13 @@ NEW_HOOK(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t,
 
 #define DELETE_HOOK(NAME, SYMBOL, PARAMS, ARGS)                                                                        \
     void tly_hook_##SYMBOL PARAMS {                                                                                    \
-        struct tly_real_operator real = tly_real_operator(TLY_OP_##NAME);                                              \
-        if (real.on_malloc) {                                                                                          \
+        void *real = tly_operators_on_malloc ? NULL : tly_real_operator(TLY_OP_##NAME);                                \
+        if (real == NULL) {                                                                                            \
             tly_hook_free(block);                                                                                      \
             return;                                                                                                    \
         }                                                                                                              \
-        if (real.of_allocator && block) tly_account_gone(block);                                                       \
-        ((void(*) PARAMS)real.function) ARGS;                                                                          \
+        if (block && tly_real_operator_of_allocator(TLY_OP_##NAME)) tly_account_gone(block);                           \
+        ((void(*) PARAMS)real) ARGS;                                                                                   \
     }
 
 DELETE_HOOK(delete_plain, _ZdlPv, (void *block), (block))

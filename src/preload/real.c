@@ -13,6 +13,7 @@
 
 #include "preload/bootstrap.h"
 #include "preload/hooks.h"
+#include "preload/notices.h"
 #include "preload/reroute.h"
 #include "runtime/process.h"
 
@@ -120,6 +121,37 @@ static void *own_or(void *found, void *derived) {
     return found && tly_real_file_of(found) == allocator_file ? found : derived;
 }
 
+/* ---- the operators of C++ ------------------------------------------------------------------------------------------ */
+
+static const char *const operator_name[TLY_OP_COUNT] = {
+#define NAME_OF(NAME, SYMBOL, RET, PARAMS) #SYMBOL,
+    TLY_CXX_HOOKS(NAME_OF)
+#undef NAME_OF
+};
+static void *const operator_hook[TLY_OP_COUNT] = {
+#define HOOK_OF(NAME, SYMBOL, RET, PARAMS) (void *)tly_hook_##SYMBOL,
+    TLY_CXX_HOOKS(HOOK_OF)
+#undef HOOK_OF
+};
+
+bool tly_operators_on_malloc;
+static void *operators[TLY_OP_COUNT];
+
+/* Do the plain operators, to which the C++ library's others lead, still lead to us or to the allocator? */
+static bool nothing_replaced(void) {
+    const void *ours = tly_real_file_of((void *)tly_hook_malloc);
+    const void *plain_new = tly_real_file_of(tly_real_first("_Znwm"));
+    const void *plain_delete = tly_real_file_of(tly_real_first("_ZdlPv"));
+    return (plain_new == ours || plain_new == allocator_file) &&
+           (plain_delete == ours || plain_delete == allocator_file);
+}
+
+static void resolve_operators(void) {
+    tly_operators_on_malloc = nothing_replaced();
+    for (int i = 0; i < TLY_OP_COUNT; i++)
+        operators[i] = find(operator_name[i], operator_hook[i]);
+}
+
 bool tly_real_is_behind(void) { return behind; }
 
 void tly_real_resolve(void) {
@@ -147,6 +179,8 @@ void tly_real_resolve(void) {
     found.valloc = own_or(found.valloc, tly_derived_valloc);
     found.pvalloc = own_or(found.pvalloc, tly_derived_pvalloc);
     found.malloc_usable_size = own_or(found.malloc_usable_size, tly_derived_malloc_usable_size);
+    resolve_operators();
+    tly_notices_resolve();
     tly_real = found;
     atomic_store(&resolved, true);
     if (behind) tly_process_unreachable(tly_reroute(allocator_file));
@@ -154,20 +188,7 @@ void tly_real_resolve(void) {
     errno = saved;
 }
 
-/* ---- the operators of C++ ------------------------------------------------------------------------------------------ */
-
-static const char *const operator_name[TLY_OP_COUNT] = {
-#define NAME_OF(NAME, SYMBOL, RET, PARAMS) #SYMBOL,
-    TLY_CXX_HOOKS(NAME_OF)
-#undef NAME_OF
-};
-static void *const operator_hook[TLY_OP_COUNT] = {
-#define HOOK_OF(NAME, SYMBOL, RET, PARAMS) (void *)tly_hook_##SYMBOL,
-    TLY_CXX_HOOKS(HOOK_OF)
-#undef HOOK_OF
-};
-
-/* A C++ runtime that only a plugin brought in, outside the global scope. */
+/* A C++ runtime that came later, perhaps with a plugin and outside the global scope. */
 static void *find_in_private_runtime(const char *name) {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
@@ -180,34 +201,19 @@ static void *find_in_private_runtime(const char *name) {
     return NULL;
 }
 
-/* Do the plain operators, to which the C++ library's others lead, still lead to us or to the allocator? */
-static bool nothing_replaced(void) {
-    const void *ours = tly_real_file_of((void *)tly_hook_malloc);
-    const void *plain_new = tly_real_file_of(tly_real_first("_Znwm"));
-    const void *plain_delete = tly_real_file_of(tly_real_first("_ZdlPv"));
-    return (plain_new == ours || plain_new == allocator_file) &&
-           (plain_delete == ours || plain_delete == allocator_file);
-}
-
-struct tly_real_operator tly_real_operator(int index) {
-    enum { KNOWN = 1, ON_MALLOC = 2, OF_ALLOCATOR = 4 };
-    static _Atomic(void *) function[TLY_OP_COUNT];
-    static _Atomic int kind[TLY_OP_COUNT];
-    int what = atomic_load_explicit(&kind[index], memory_order_acquire);
-    if (__builtin_expect(what == 0, 0)) {
+/* The loader is asked only for a library that was not there at the start, and then only when memory has run out. */
+void *tly_real_operator(int index) {
+    if (!operators[index]) {
         int saved = errno;
-        ready();
-        void *found = find(operator_name[index], operator_hook[index]);
-        if (!found) found = find_in_private_runtime(operator_name[index]);
-        what = KNOWN;
-        if (!found || nothing_replaced()) what |= ON_MALLOC;
-        if (found && tly_real_file_of(found) == allocator_file) what |= OF_ALLOCATOR;
-        atomic_store(&function[index], found);
-        atomic_store_explicit(&kind[index], what, memory_order_release);
+        operators[index] = find(operator_name[index], operator_hook[index]);
+        if (!operators[index]) operators[index] = find_in_private_runtime(operator_name[index]);
         errno = saved;
     }
-    return (struct tly_real_operator){atomic_load_explicit(&function[index], memory_order_relaxed),
-                                      (what & ON_MALLOC) != 0, (what & OF_ALLOCATOR) != 0};
+    return operators[index];
+}
+
+bool tly_real_operator_of_allocator(int index) {
+    return operators[index] && tly_real_file_of(operators[index]) == allocator_file;
 }
 
 /* Before all other constructors (the library is linked with -z initfirst), so that even those of an allocator or a C++

@@ -21,13 +21,12 @@ struct tly_real {
 /* Never NULL: before the resolution, functions that resolve first. */
 extern struct tly_real tly_real __attribute__((visibility("hidden")));
 
-/* The operators of C++, resolved when first called: the C++ library may be loaded later, and privately by a plugin. */
-struct tly_real_operator {
-    void *function;    /* NULL: there is none */
-    bool on_malloc;    /* nothing is replaced: malloc or free, and a handler for no memory */
-    bool of_allocator; /* in the allocator's file, so perhaps not through our malloc and free */
-};
-struct tly_real_operator tly_real_operator(int index);
+/* The operators of C++. Nothing is replaced: malloc or free will do, and the real ones are a handler for no memory. */
+extern bool tly_operators_on_malloc __attribute__((visibility("hidden")));
+/* The real one, NULL if there is none; may ask the loader if the C++ library was loaded later. */
+void *tly_real_operator(int index);
+/* Is it in the allocator's file, so perhaps not through our malloc and free? */
+bool tly_real_operator_of_allocator(int index);
 enum tly_operator {
 #define INDEX(NAME, SYMBOL, RET, PARAMS) TLY_OP_##NAME,
     TLY_CXX_HOOKS(INDEX)

@@ -27,8 +27,6 @@ const char *tally_error_text(void) { return error_text ? error_text : ""; }
 
 int tally_version(void) { return TALLY_VERSION; }
 
-static bool ready(void) { return atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0; }
-
 /* ---- life ---- */
 
 int tally_start(void) {
@@ -44,17 +42,17 @@ int tally_clear(void) {
     return result == 0 ? 0 : tly_error(-result, tly_process_reason());
 }
 
-int tally_active(void) { return atomic_load(&tly_gate_state.state) == TLY_STATE_ON && ready(); }
+int tally_active(void) { return atomic_load(&tly_gate_state.state) == TLY_STATE_ON && tly_process_ready(); }
 
 uint64_t tally_bytes(void) {
-    if (!ready()) return 0;
+    if (!tly_process_ready()) return 0;
     struct tly_view view = {tly_region, tly_region->region_bytes, NULL};
     int64_t bytes = tly_view_live_bytes(&view);
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
 uint64_t tally_peak_bytes(void) {
-    if (!ready()) return 0;
+    if (!tly_process_ready()) return 0;
     uint64_t now = tally_bytes(), peak = (uint64_t)atomic_load(&tly_region->peak_bytes);
     return now > peak ? now : peak;
 }
@@ -83,6 +81,7 @@ int tally_stack_get(tally_stack *out) {
 
 int tally_override_begin(const tally_stack *stack, tally_stack *mark) {
     if (!stack || !mark) return tly_error(EINVAL, "tally_override_begin: NULL");
+    (void)tly_process_ready();
     tally_stack_get(mark);
     int result = tly_tag_override(stack->node);
     if (result == -EINVAL) return tly_error(EINVAL, "tally_override_begin: this is not a stack of this process");
@@ -108,7 +107,7 @@ void tally_pause_thread_begin(void) { tly_tag_pause_thread(); }
 void tally_pause_thread_end(void) { tly_tag_resume_thread(); }
 void tally_pause_all_begin(void) { tly_process_pause_all(); }
 void tally_pause_all_end(void) {
-    if (!tly_process_resume_all() && ready())
+    if (!tly_process_resume_all() && tly_process_ready())
         atomic_fetch_add_explicit(&tly_thread_ledger()->pop_errors, 1, memory_order_relaxed);
 }
 
@@ -116,7 +115,7 @@ void tally_pause_all_end(void) {
 
 int tally_snapshot_write(const char *path) {
     if (!path || !path[0]) return tly_error(EINVAL, "tally_snapshot_write: no path");
-    if (!ready()) return tly_error(ENOSYS, "tally_snapshot_write: the accounting was never started");
+    if (!tly_process_ready()) return tly_error(ENOSYS, "tally_snapshot_write: the accounting was never started");
     int saved = errno, result = tly_writeout(path);
     errno = saved;
     return result == 0 ? 0 : tly_error(-result, "tally_snapshot_write: the file could not be written");
@@ -141,7 +140,7 @@ int tally_perf_stats(struct tally_perf_stats *out) {
     if (!out || out->struct_bytes < 2 * sizeof(uint64_t))
         return tly_error(EINVAL, "tally_perf_stats: set struct_bytes to sizeof(struct tally_perf_stats) first");
     struct tally_perf_stats stats = {.struct_bytes = sizeof stats};
-    if (ready()) {
+    if (tly_process_ready()) {
         uint64_t pieces;
         add_ledgers(&stats);
         tly_map_usage(&stats.block_map_pages, &pieces);

@@ -16,7 +16,7 @@
 #include "base/say.h"
 #include "region/writer.h"
 
-static uint64_t random_word(void) {
+uint64_t tly_facts_random(void) {
     uint64_t word = 0;
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) == sizeof word) return word;
     struct timespec now; /* early boot: unique enough together with O_EXCL */
@@ -40,7 +40,7 @@ static int make_directory(struct tly_rundir *dir, const char *base) {
     tly_text_add(&text, "/tally-");
     tly_text_add_number(&text, getuid());
     tly_text_add(&text, "-");
-    tly_text_add_hex(&text, random_word(), 16);
+    tly_text_add_hex(&text, tly_facts_random(), 16);
     if (text.length + 64 > sizeof dir->path || base[0] != '/') return -ENAMETOOLONG;
     return mkdir(dir->path, 0700) == 0 ? 0 : -errno;
 }
@@ -63,7 +63,7 @@ int tly_rundir_name_region(struct tly_rundir *dir) {
     tly_text_add(&text, "/");
     tly_text_add_number(&text, (uint64_t)getpid());
     tly_text_add(&text, "-");
-    tly_text_add_hex(&text, random_word(), 16);
+    tly_text_add_hex(&text, tly_facts_random(), 16);
     tly_text_add(&text, ".region");
     return 0;
 }
@@ -120,7 +120,7 @@ void tly_facts_fill(struct tly_region *region, const struct tly_options *options
     region->uid = getuid();
     region->pid_namespace = stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
     region->process_start_ticks = start_ticks();
-    region->id = random_word();
+    region->id = tly_facts_random();
     region->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     region->auto_tags = options->auto_tags;
     region->flags = (in_file && dir->given ? TLY_REGION_COLLECTED : 0) | (preloaded ? 0 : TLY_REGION_LINKED);

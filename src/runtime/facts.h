@@ -8,6 +8,9 @@
 #include "base/options.h"
 #include "region/region.h"
 
+/* A number that no other process, thread or call has. */
+uint64_t tly_facts_random(void);
+
 /* The private directory for regions. */
 struct tly_rundir {
     char path[256];        /* "" until one is made or given */

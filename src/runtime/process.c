@@ -159,7 +159,7 @@ static void while_off(void) {
 }
 
 /* The gate page reads 0: a forked child's first allocation (or free, or tag). */
-static void forked(void) {
+static void give_region(void) {
     tly_writer_shield();
     uint32_t state = atomic_load(&tly_gate_state.state);
     bool had_region = atomic_load(&tly_gate_state.ready);
@@ -189,14 +189,32 @@ static void forked(void) {
     set_state(state);
 }
 
+/* One thread does it, others that come meanwhile wait: the gate stays shut till then. */
+static void forked(void) {
+    static _Atomic int32_t done_in; /* pid, as a child inherits what its parent noted */
+    int32_t here = (int32_t)getpid(), before = atomic_load(&done_in);
+    if (before != here && atomic_compare_exchange_strong(&done_in, &before, here)) {
+        give_region();
+        return;
+    }
+    for (int turn = 0; turn < 10000 && atomic_load(&tly_gate_page.free) == 0; turn++)
+        sched_yield();
+}
+
+bool tly_process_ready(void) {
+    if (atomic_load(&tly_gate_page.free) == 0 && atomic_load(&tly_gate_state.ready)) tly_thread_ready(&tly_self);
+    return atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0;
+}
+
 /* ---- start, stop, clear, pause ------------------------------------------------------------------------------------ */
 
 int tly_process_start(void) {
     if (unreachable) return fail(ENOSYS, unreachable);
+    bool account = tly_process_ready();
     if (dormant_for_ever) return fail(ENOSYS, "children are not followed (follow:false)");
     if (atomic_exchange(&starting, true)) return 0; /* somebody is at it, or a signal came in between */
     int result = 0;
-    bool first = !atomic_load(&tly_gate_state.ready);
+    bool first = !account;
     if (first) {
         result = make_region(options.share, 0);
         if (result == 0) result = tly_threads_init();
@@ -213,7 +231,7 @@ int tly_process_start(void) {
 }
 
 int tly_process_stop(void) {
-    if (!atomic_load(&tly_gate_state.ready)) return 0;
+    if (!tly_process_ready()) return 0;
     uint32_t on = TLY_STATE_ON;
     if (atomic_load(&tly_gate_state.state) == on) set_state(TLY_STATE_STOPPED);
     return 0;
@@ -265,7 +283,7 @@ static void zero_account(void) {
 }
 
 int tly_process_clear(void) {
-    if (!atomic_load(&tly_gate_state.ready)) return 0;
+    if (!tly_process_ready()) return 0;
     if (atomic_exchange(&clearing, true)) return fail(EBUSY, "another thread is clearing");
     struct tly_ledger *own = tly_self.ledger;
     int result = 0;
@@ -294,7 +312,7 @@ int tly_process_clear(void) {
 
 void tly_process_pause_all(void) {
     atomic_fetch_add(&tly_gate_state.paused_all, 1);
-    if (!atomic_load(&tly_gate_state.ready)) return;
+    if (!tly_process_ready()) return;
     atomic_fetch_add(&tly_region->paused_all, 1);
     tly_gate_renew();
 }
@@ -304,7 +322,7 @@ bool tly_process_resume_all(void) {
     do {
         if (depth <= 0) return false;
     } while (!atomic_compare_exchange_weak(&tly_gate_state.paused_all, &depth, depth - 1));
-    if (!atomic_load(&tly_gate_state.ready)) return true;
+    if (!tly_process_ready()) return true;
     atomic_fetch_sub(&tly_region->paused_all, 1);
     tly_gate_renew();
     return true;

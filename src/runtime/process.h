@@ -17,6 +17,8 @@ void tly_process_early(void);
  * and starts the accounting of a preloaded process. */
 void tly_process_init(void);
 
+/* Is there an account? Gives a forked child its own first, if it has none yet. */
+bool tly_process_ready(void);
 /* 0 or -errno, see tally.h. */
 int tly_process_start(void);
 int tly_process_stop(void);

@@ -15,10 +15,10 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/say.h"
-#include "core/gate.h"
 #include "region/view.h"
 #include "region/writer.h"
 #include "runtime/error.h"
+#include "runtime/process.h"
 #include "tally/tally.h"
 
 #define NONE UINT32_MAX
@@ -332,7 +332,7 @@ tally_tree *tally_tree_get(unsigned flags) {
         errno = -tly_error(EINVAL, "tally_tree_get: unknown flag");
         return NULL;
     }
-    if (!atomic_load(&tly_gate_state.ready) || atomic_load(&tly_gate_page.free) == 0) {
+    if (!tly_process_ready()) {
         errno = -tly_error(ENOSYS, "tally_tree_get: the accounting was never started");
         return NULL;
     }

@@ -10,10 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hold.h"
 #include "base/map.h"
 #include "base/say.h"
 #include "region/view.h"
 #include "region/writer.h"
+#include "runtime/facts.h"
 
 struct output {
     int fd;
@@ -111,34 +113,42 @@ static void put_region(struct output *out, const struct tly_view *view, const st
     put(out, &header, sizeof header);
 }
 
+/* Beside the file, under a name that no other thread or process has. */
+static int open_temporary(const char *path, char *temporary, size_t bytes) {
+    struct tly_text_builder name;
+    tly_text_begin(&name, temporary, bytes);
+    tly_text_add(&name, path);
+    tly_text_add(&name, ".tmp.");
+    tly_text_add_hex(&name, tly_facts_random(), 16);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return fd >= 0 ? fd : -errno;
+}
+
+static int write_file(const char *path, const struct tly_view *view, const struct tly_balance *balance,
+                      uint32_t nodes) {
+    char temporary[PATH_MAX + 32];
+    struct output out = {.fd = open_temporary(path, temporary, sizeof temporary)};
+    if (out.fd < 0) return out.fd;
+    struct tly_hold hold;
+    tly_hold_begin(&hold, SIGXFSZ);
+    put_region(&out, view, balance, nodes);
+    tly_hold_end(&hold);
+    if (close(out.fd) != 0 && out.error == 0) out.error = errno;
+    if (out.error == 0 && rename(temporary, path) != 0) out.error = errno;
+    if (out.error != 0) unlink(temporary);
+    return -out.error;
+}
+
 int tly_writeout(const char *path) {
     struct tly_view view;
     int result = tly_view_over(tly_region, tly_region->region_bytes, &view, NULL);
     if (result != 0) return result;
-    char temporary[PATH_MAX + 32];
-    struct tly_text_builder name;
-    tly_text_begin(&name, temporary, sizeof temporary);
-    tly_text_add(&name, path);
-    tly_text_add(&name, ".tmp.");
-    tly_text_add_number(&name, (uint64_t)getpid());
-
     uint32_t nodes = tly_view_count(&view, TLY_SEC_NODES);
     size_t scratch_bytes = nodes * sizeof(struct tly_balance);
     struct tly_balance *balance = tly_map_reserve(scratch_bytes);
     if (!balance) return -ENOMEM;
     result = tly_view_balances(&view, balance, nodes);
-    struct output out = {.fd = -1};
-    if (result == 0) {
-        out.fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (out.fd < 0) result = -errno;
-    }
-    if (result == 0) {
-        put_region(&out, &view, balance, nodes);
-        if (close(out.fd) != 0 && out.error == 0) out.error = errno;
-        if (out.error == 0 && rename(temporary, path) != 0) out.error = errno;
-        if (out.error != 0) unlink(temporary);
-        result = -out.error;
-    }
+    if (result == 0) result = write_file(path, &view, balance, nodes);
     munmap(balance, scratch_bytes);
     return result;
 }
