@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "command.h"
 #include "offline/label.h"
 #include "offline/recording.h"
 #include "offline/symbolise.h"
-
-int tly_cmd_report(int argc, char **argv);
 
 static const char usage[] =
     "Usage: tally report [options] FILE...\n"
@@ -279,7 +278,7 @@ int tly_cmd_report(int argc, char **argv) {
     struct report_options options = {.format = REPORT_TREE, .sort = TLY_SORT_BYTES, .depth = UINT32_MAX};
     int colour = -1, failures = 0;
     int result = parse_options(argc, argv, &options, &colour);
-    if (result != 0) return result > 0 ? 0 : 2;
+    if (result != 0) return result > 0 ? 0 : TLY_EXIT_USAGE;
     bool first = true;
     for (int i = optind; i < argc; i++) {
         fflush(stdout); /* so that complaints come where they belong */

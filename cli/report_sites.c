@@ -14,13 +14,6 @@ struct flat_site {
     struct tly_balance inclusive, direct;
 };
 
-static void add_balance(struct tly_balance *sum, const struct tly_balance *more) {
-    sum->alloc_bytes += more->alloc_bytes;
-    sum->alloc_blocks += more->alloc_blocks;
-    sum->free_bytes += more->free_bytes;
-    sum->free_blocks += more->free_blocks;
-}
-
 static int compare_flat(const void *a, const void *b, void *context) {
     const struct flat_site *x = a, *y = b;
     const struct report *report = context;
@@ -45,8 +38,8 @@ static struct flat_site *gather(const struct report *report, uint32_t *count) {
         const struct tly_row *row = &report->rollup.rows[i];
         struct flat_site *entry = &flat[row->site];
         entry->row = i;
-        add_balance(&entry->inclusive, &row->inclusive);
-        add_balance(&entry->direct, &row->direct);
+        tly_balance_add(&entry->inclusive, &row->inclusive);
+        tly_balance_add(&entry->direct, &row->direct);
     }
     *count = 0;
     for (uint32_t i = 0; i < sites; i++) {

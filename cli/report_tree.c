@@ -54,13 +54,6 @@ static void print_row(struct walk *walk, uint32_t row, uint32_t depth, const cha
     free(own);
 }
 
-static void add_balance(struct tly_balance *sum, const struct tly_balance *more) {
-    sum->alloc_bytes += more->alloc_bytes;
-    sum->alloc_blocks += more->alloc_blocks;
-    sum->free_bytes += more->free_bytes;
-    sum->free_blocks += more->free_blocks;
-}
-
 /* The children of `row` that have no row of their own, in one line, unless they hold nothing. */
 static void print_rest(const struct walk *walk, uint32_t row, uint32_t depth, bool all) {
     const struct report *report = walk->report;
@@ -69,7 +62,7 @@ static void print_rest(const struct walk *walk, uint32_t row, uint32_t depth, bo
     char number[TLY_NUMBER_BYTES], label[64];
     for (uint32_t i = report->rollup.rows[row].first_child; i != 0; i = report->rollup.rows[i].next_sibling) {
         if (!all && is_shown(walk, i)) continue;
-        add_balance(&sum, &report->rollup.rows[i].inclusive);
+        tly_balance_add(&sum, &report->rollup.rows[i].inclusive);
         count++;
     }
     enum tly_rollup_sort sort = report->options->sort;
@@ -119,7 +112,7 @@ static int print_matches(struct walk *walk) {
         if (!path) return -ENOMEM;
         print_subtree(walk, row, path);
         free(path);
-        add_balance(&sum, &report->rollup.rows[row].inclusive);
+        tly_balance_add(&sum, &report->rollup.rows[row].inclusive);
         count++;
     }
     if (count == 0) {

@@ -10,13 +10,6 @@
 #include "offline/idmap.h"
 #include "offline/label.h"
 
-static void add_balance(struct tly_balance *sum, const struct tly_balance *more) {
-    sum->alloc_bytes += more->alloc_bytes;
-    sum->alloc_blocks += more->alloc_blocks;
-    sum->free_bytes += more->free_bytes;
-    sum->free_blocks += more->free_blocks;
-}
-
 static bool same_row(const void *context, uint32_t id) {
     const struct tly_rollup *rollup = context;
     const struct tly_row *a = &rollup->rows[rollup->count], *b = &rollup->rows[id];
@@ -52,7 +45,7 @@ static void bill_to_row(struct tly_rollup *rollup, struct tly_idmap *map, uint32
         if (id == rollup->count) rollup->count++;
     }
     rollup->row_of_node[node] = id;
-    add_balance(&rollup->rows[id].direct, &from->direct);
+    tly_balance_add(&rollup->rows[id].direct, &from->direct);
 }
 
 /* Walks the nodes depth first, with the sites of the current path marked. A node whose site is marked is billed to the
@@ -108,7 +101,7 @@ static void add_up(struct tly_rollup *rollup) {
     for (uint32_t i = 0; i < rollup->count; i++)
         rollup->rows[i].inclusive = rollup->rows[i].direct;
     for (uint32_t i = rollup->count; i-- > 1;)
-        add_balance(&rollup->rows[rollup->rows[i].parent].inclusive, &rollup->rows[i].inclusive);
+        tly_balance_add(&rollup->rows[rollup->rows[i].parent].inclusive, &rollup->rows[i].inclusive);
 }
 
 uint64_t tly_rollup_figure(const struct tly_balance *balance, enum tly_rollup_sort sort) {

@@ -36,12 +36,6 @@ struct tly_rollup {
 int tly_rollup_make(const struct tly_snapshot *snapshot, bool fold, enum tly_rollup_sort sort, struct tly_rollup *out);
 void tly_rollup_free(struct tly_rollup *rollup);
 
-static inline uint64_t tly_live_bytes(const struct tly_balance *balance) {
-    return balance->alloc_bytes - balance->free_bytes;
-}
-static inline uint64_t tly_live_blocks(const struct tly_balance *balance) {
-    return balance->alloc_blocks - balance->free_blocks;
-}
 /* The order of call sites by name, and by what else tells two of the same name apart: <0, 0, >0. */
 int tly_rollup_compare_sites(const struct tly_snapshot *snapshot, uint32_t left, uint32_t right);
 

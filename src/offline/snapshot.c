@@ -33,7 +33,7 @@ struct camera {
 };
 
 /* More nodes than this are no account but damage: a region has room for 2^23. */
-static const uint32_t most_records = (uint32_t)1 << 26;
+static const uint32_t most_records = (uint32_t)1 << 24;
 
 static int out_of_memory(char *error, size_t error_bytes) {
     return tly_failure(-ENOMEM, error, error_bytes, "not enough memory for the account");
@@ -212,13 +212,6 @@ static bool same_node(const void *context, uint32_t id) {
     return a->parent == b->parent && a->site == b->site;
 }
 
-static void add_balance(struct tly_balance *sum, const struct tly_balance *more) {
-    sum->alloc_bytes += more->alloc_bytes;
-    sum->alloc_blocks += more->alloc_blocks;
-    sum->free_bytes += more->free_bytes;
-    sum->free_blocks += more->free_blocks;
-}
-
 static int number_nodes(struct camera *camera) {
     struct tly_snapshot *snapshot = camera->snapshot;
     struct tly_idmap map;
@@ -239,7 +232,7 @@ static int number_nodes(struct camera *camera) {
         uint64_t hash = tly_hash_mix(out->parent, out->site);
         uint32_t id = tly_idmap_put(&map, hash, snapshot->node_count, same_node, snapshot);
         camera->new_node[i] = id;
-        add_balance(&snapshot->nodes[id].direct, &camera->balances[i]);
+        tly_balance_add(&snapshot->nodes[id].direct, &camera->balances[i]);
         if (id == snapshot->node_count) snapshot->node_count++;
     }
     tly_idmap_free(&map);
@@ -314,7 +307,7 @@ int tly_snapshot_add_up(struct tly_snapshot *snapshot) {
         const struct tly_balance *direct = &snapshot->nodes[i].direct;
         if (direct->alloc_bytes > INT64_MAX || direct->alloc_blocks > INT64_MAX) return -EBADMSG;
         if (direct->free_bytes > direct->alloc_bytes || direct->free_blocks > direct->alloc_blocks) return -EBADMSG;
-        add_balance(&sum, direct);
+        tly_balance_add(&sum, direct);
         if (sum.alloc_bytes > INT64_MAX || sum.alloc_blocks > INT64_MAX) return -EBADMSG;
     }
     snapshot->totals.sum = sum;

@@ -154,4 +154,18 @@ int tly_snapshot_add_up(struct tly_snapshot *snapshot);
 /* A copy of `length` bytes that lives as long as the snapshot. bytes == NULL when there is no memory. */
 struct tly_bytes tly_snapshot_copy(struct tly_snapshot *snapshot, const char *bytes, size_t length);
 
+static inline void tly_balance_add(struct tly_balance *sum, const struct tly_balance *more) {
+    sum->alloc_bytes += more->alloc_bytes;
+    sum->alloc_blocks += more->alloc_blocks;
+    sum->free_bytes += more->free_bytes;
+    sum->free_blocks += more->free_blocks;
+}
+
+static inline uint64_t tly_live_bytes(const struct tly_balance *balance) {
+    return balance->alloc_bytes - balance->free_bytes;
+}
+static inline uint64_t tly_live_blocks(const struct tly_balance *balance) {
+    return balance->alloc_blocks - balance->free_blocks;
+}
+
 #endif
