@@ -5,11 +5,14 @@
  *
  * Each thread keeps LIVE blocks of SIZE_MIN .. SIZE_MAX bytes (16 .. 512 unless said otherwise) and PAIRS times frees
  * one at random and makes another in its place; the first byte of each is written. Prints nanoseconds per free and
- * malloc of a thread. The filling is not timed. Everything is done under one tag.
+ * malloc of the slower thread: the median over slices of a few thousand pairs, so that on a shared machine the slices in
+ * which the thread was off its processor do not count. The filling is not timed. Everything is done under one tag.
  */
 #include <tally/tally.h>
 
 #include "stopwatch.h"
+
+#define SLICE_PAIRS 2000
 
 struct worker {
     long live, pairs;
@@ -18,7 +21,7 @@ struct worker {
     double ns;
 };
 
-/* The blocks, so that nothing can be optimised away; and a figure that 32-bit multiplication maps to 0 .. span-1. */
+/* A random number of 32 bits, brought to 0 .. span - 1. */
 static uint32_t below(uint32_t random, uint32_t span) { return (uint32_t)((uint64_t)random * span >> 32); }
 
 static char *make(struct worker *worker, uint32_t random) {
@@ -33,19 +36,25 @@ static void *work(void *argument) {
     uint32_t state = worker->seed;
     TALLY_TAG("churn");
     char *volatile *blocks = malloc((size_t)worker->live * sizeof *blocks);
-    if (!blocks) bench_die("malloc", ENOMEM);
+    long slices = worker->pairs / SLICE_PAIRS;
+    double *ns = calloc((size_t)slices + 1, sizeof *ns);
+    if (!blocks || !ns) bench_die("malloc", ENOMEM);
     for (long i = 0; i < worker->live; i++) blocks[i] = make(worker, bench_random(&state));
     if (worker->barrier) pthread_barrier_wait(worker->barrier);
-    double start = bench_now_ns();
-    for (long i = 0; i < worker->pairs; i++) {
-        uint32_t random = bench_random(&state);
-        uint32_t at = below(random, (uint32_t)worker->live);
-        free(blocks[at]);
-        blocks[at] = make(worker, random);
+    for (long slice = 0; slice < slices; slice++) {
+        double start = bench_now_ns();
+        for (long i = 0; i < SLICE_PAIRS; i++) {
+            uint32_t random = bench_random(&state);
+            uint32_t at = below(random, (uint32_t)worker->live);
+            free(blocks[at]);
+            blocks[at] = make(worker, random);
+        }
+        ns[slice] = (bench_now_ns() - start) / SLICE_PAIRS;
     }
-    worker->ns = (bench_now_ns() - start) / (double)(worker->pairs ? worker->pairs : 1);
+    worker->ns = slices ? bench_median(ns, (size_t)slices) : 0;
     for (long i = 0; i < worker->live; i++) free(blocks[i]);
     free((void *)blocks);
+    free(ns);
     return NULL;
 }
 

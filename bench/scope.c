@@ -4,15 +4,15 @@
  *   scope literal|dynamic THREADS ITERATIONS
  *   scope count literal|dynamic|none ITERATIONS    runs the loop once, for counting instructions
  *
- * Prints nanoseconds per push and pop: the median over rounds of (a loop with the scope - the same loop without it), of
- * the slowest thread. The scopes lie inside another one, and the dynamic names alternate between sixteen buffers.
+ * Prints nanoseconds per push and pop: the median over slices of (a loop with the scope - the same loop without it), of
+ * the slowest thread. Slices are short, so that on a shared machine most of them run undisturbed. The scopes lie inside another one, and the dynamic names alternate between sixteen buffers.
  * Whether tags are active is decided outside: without the library, with it linked or preloaded.
  */
 #include <tally/tally.h>
 
 #include "stopwatch.h"
 
-#define ROUNDS 9
+#define SLICE 20000
 #define NAMES 16
 
 struct worker {
@@ -55,15 +55,18 @@ static double timed(void (*loop)(long), long iterations) {
 
 static void *work(void *argument) {
     struct worker *worker = argument;
-    double ns[ROUNDS];
+    long slices = worker->iterations / SLICE + 1;
+    double *ns = calloc((size_t)slices, sizeof *ns);
+    if (!ns) bench_die("calloc", ENOMEM);
     TALLY_TAG("outer");
     if (worker->barrier) pthread_barrier_wait(worker->barrier);
-    for (int round = 0; round < ROUNDS; round++) {
-        double with = timed(worker->dynamic ? loop_copy : loop_literal, worker->iterations);
-        double without = timed(worker->dynamic ? loop_names : loop_none, worker->iterations);
-        ns[round] = (with - without) / (double)worker->iterations;
+    for (long slice = 0; slice < slices; slice++) {
+        double with = timed(worker->dynamic ? loop_copy : loop_literal, SLICE);
+        double without = timed(worker->dynamic ? loop_names : loop_none, SLICE);
+        ns[slice] = (with - without) / SLICE;
     }
-    worker->ns = bench_median(ns, ROUNDS);
+    worker->ns = bench_median(ns, (size_t)slices);
+    free(ns);
     return NULL;
 }
 

@@ -54,7 +54,7 @@ def variants(build):
         Variant("run", "tally run", "bare", wrapper=[command, "run", "--quiet", "-o", "@SCRATCH@/%n.%p.tally", "--"],
                 missing=no_tally or no_command),
         Variant("dormant", "Tally, dormant", "bare", preload("tags:false"), missing=no_tally),
-        Variant("heaptrack", "heaptrack", "bare", wrapper=["heaptrack", "--record-only", "-o", "@SCRATCH@/heaptrack"],
+        Variant("heaptrack", "heaptrack", "bare", wrapper=["heaptrack", "-o", "@SCRATCH@/heaptrack"],
                 missing="" if heaptrack else "heaptrack is not installed", slow=4, talks=True),
         Variant("jemalloc", "jemalloc", "jemalloc", {"LD_PRELOAD": jemalloc or ""}, missing=no_jemalloc),
         Variant("jemalloc-prof", "jemalloc prof", "jemalloc",
