@@ -79,7 +79,7 @@ def programs(work, quick):
         lambda: ["sqlite3", "-batch", ":memory:", f".read {work.sql()}"]), **common)
     yield Row("redis", "redis-server, redis-benchmark", once=redis, **common)
     yield Row("cc1plus", "cc1plus, templates", once=program(
-        lambda: [work.compiler(), "-quiet", "-O1", "-std=c++17", "-fpreprocessed", work.preprocessed(), "-o", "/dev/null"]),
+        lambda: [work.compiler(), "-quiet", "-O0", "-std=c++17", "-fpreprocessed", work.preprocessed(), "-o", "/dev/null"]),
         **common)
     yield Row("python3", "python3, PYTHONMALLOC=malloc", once=program(
         lambda: [python, os.path.join(work.source, "objects.py"), "25" if quick else "60"],
