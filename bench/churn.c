@@ -39,7 +39,8 @@ static void *work(void *argument) {
     long slices = worker->pairs / SLICE_PAIRS;
     double *ns = calloc((size_t)slices + 1, sizeof *ns);
     if (!blocks || !ns) bench_die("malloc", ENOMEM);
-    for (long i = 0; i < worker->live; i++) blocks[i] = make(worker, bench_random(&state));
+    for (long i = 0; i < worker->live; i++)
+        blocks[i] = make(worker, bench_random(&state));
     if (worker->barrier) pthread_barrier_wait(worker->barrier);
     for (long slice = 0; slice < slices; slice++) {
         double start = bench_now_ns();
@@ -52,7 +53,8 @@ static void *work(void *argument) {
         ns[slice] = (bench_now_ns() - start) / SLICE_PAIRS;
     }
     worker->ns = slices ? bench_median(ns, (size_t)slices) : 0;
-    for (long i = 0; i < worker->live; i++) free(blocks[i]);
+    for (long i = 0; i < worker->live; i++)
+        free(blocks[i]);
     free((void *)blocks);
     free(ns);
     return NULL;
@@ -74,8 +76,13 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&barrier, NULL, (unsigned)threads);
     struct worker worker[BENCH_THREADS_MAX];
     for (long i = 0; i < threads; i++)
-        worker[i] = (struct worker){live, pairs, (uint32_t)size_min, (uint32_t)(size_max - size_min + 1),
-                                    (uint32_t)i * 7919 + 1, threads > 1 ? &barrier : NULL, 0};
+        worker[i] = (struct worker){live,
+                                    pairs,
+                                    (uint32_t)size_min,
+                                    (uint32_t)(size_max - size_min + 1),
+                                    (uint32_t)i * 7919 + 1,
+                                    threads > 1 ? &barrier : NULL,
+                                    0};
     bench_together(threads, work, worker, sizeof *worker);
     double slowest = worker[0].ns;
     for (long i = 1; i < threads; i++)

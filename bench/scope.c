@@ -25,7 +25,8 @@ struct worker {
 static char names[NAMES][32];
 
 static __attribute__((noinline)) void loop_none(long iterations) {
-    for (long i = 0; i < iterations; i++) BENCH_BARRIER();
+    for (long i = 0; i < iterations; i++)
+        BENCH_BARRIER();
 }
 static __attribute__((noinline)) void loop_literal(long iterations) {
     for (long i = 0; i < iterations; i++) {
@@ -71,11 +72,14 @@ static void *work(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    for (int i = 0; i < NAMES; i++) snprintf(names[i], sizeof names[i], "dynamic name %d", i * 7);
+    for (int i = 0; i < NAMES; i++)
+        snprintf(names[i], sizeof names[i], "dynamic name %d", i * 7);
     if (argc == 4 && strcmp(argv[1], "count") == 0) {
         long iterations = bench_number(argc, argv, 3, "number of iterations", 1000000000);
         TALLY_TAG("outer");
-        (strcmp(argv[2], "literal") == 0 ? loop_literal : strcmp(argv[2], "dynamic") == 0 ? loop_copy : loop_none)(iterations);
+        (strcmp(argv[2], "literal") == 0   ? loop_literal
+         : strcmp(argv[2], "dynamic") == 0 ? loop_copy
+                                           : loop_none)(iterations);
         return 0;
     }
     if (argc != 4 || (strcmp(argv[1], "literal") != 0 && strcmp(argv[1], "dynamic") != 0)) {

@@ -79,7 +79,8 @@ static void *work(void *argument) {
     if (id == 0) allocate_without_break(id, block);
     pthread_barrier_wait(&finished);
     pthread_barrier_wait(&finished);
-    for (long i = 0; i < nodes_per_thread; i++) free(block[i]);
+    for (long i = 0; i < nodes_per_thread; i++)
+        free(block[i]);
     free(block);
     return NULL;
 }
@@ -145,7 +146,8 @@ int main(int argc, char **argv) {
     struct tally_perf_stats stats = {.struct_bytes = sizeof stats};
     tally_perf_stats(&stats);
     pthread_barrier_wait(&finished);
-    for (long i = 0; i < threads; i++) pthread_join(thread[i], NULL);
+    for (long i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
     printf("%llu %.3f %.1f %.1f\n", (unsigned long long)stats.nodes, bench_median(ms, taken), longest_ns[2] / 1e3,
            longest_ns[1] / 1e3);
     return 0;

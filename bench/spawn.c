@@ -61,16 +61,19 @@ int main(int argc, char **argv) {
     if (count < 1) bench_die("spawn", EINVAL);
 
     size_t variables = 0, kept = 0;
-    while (environ[variables]) variables++;
+    while (environ[variables])
+        variables++;
     char **environment = calloc(variables + 1, sizeof *environment);
     double *ns = calloc((size_t)count, sizeof *ns);
     if (!environment || !ns) bench_die("calloc", ENOMEM);
     for (size_t i = 0; i < variables; i++)
-        if (strcmp(argv[1], "follow") == 0 || strncmp(environ[i], "LD_PRELOAD=", 11) != 0) environment[kept++] = environ[i];
+        if (strcmp(argv[1], "follow") == 0 || strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
+            environment[kept++] = environ[i];
 
     fill(nodes, blocks);
     spawn_once(environment);
-    for (long i = 0; i < count; i++) ns[i] = spawn_once(environment);
+    for (long i = 0; i < count; i++)
+        ns[i] = spawn_once(environment);
     printf("%.2f\n", bench_median(ns, (size_t)count) / 1e3);
     return 0;
 }

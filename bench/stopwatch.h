@@ -68,7 +68,8 @@ static inline void bench_together(long threads, void *(*body)(void *), void *arg
         int error = pthread_create(&thread[i], NULL, body, (char *)arguments + (size_t)i * argument_bytes);
         if (error) bench_die("pthread_create", error);
     }
-    for (long i = 0; i < threads; i++) pthread_join(thread[i], NULL);
+    for (long i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
 }
 
 #endif

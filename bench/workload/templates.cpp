@@ -11,47 +11,29 @@
 #include <variant>
 #include <vector>
 
-template <int N>
-struct fibonacci {
-    static constexpr long value = fibonacci<N - 1>::value + fibonacci<N - 2>::value;
-};
-template <>
-struct fibonacci<0> {
-    static constexpr long value = 0;
-};
-template <>
-struct fibonacci<1> {
-    static constexpr long value = 1;
-};
+template <int N> struct fibonacci { static constexpr long value = fibonacci<N - 1>::value + fibonacci<N - 2>::value; };
+template <> struct fibonacci<0> { static constexpr long value = 0; };
+template <> struct fibonacci<1> { static constexpr long value = 1; };
 
-template <int N>
-struct number {
-    int value = N;
-};
+template <int N> struct number { int value = N; };
 
-template <int... N>
-long sum_of_maps(std::integer_sequence<int, N...>) {
+template <int... N> long sum_of_maps(std::integer_sequence<int, N...>) {
     long sum = 0;
-    ((sum += [] {
-         std::map<int, number<N>> by_number;
-         std::unordered_map<long, std::vector<number<N>>> lists;
-         by_number[N].value = N;
-         lists[N].push_back(number<N>{});
-         return by_number[N].value + lists[N].front().value;
-     }()),
+    ((sum +=
+      [] {
+          std::map<int, number<N>> by_number;
+          std::unordered_map<long, std::vector<number<N>>> lists;
+          by_number[N].value = N;
+          lists[N].push_back(number<N>{});
+          return by_number[N].value + lists[N].front().value;
+      }()),
      ...);
     return sum;
 }
 
-template <int... N>
-auto wide_tuple(std::integer_sequence<int, N...>) {
-    return std::make_tuple(number<N>{}...);
-}
+template <int... N> auto wide_tuple(std::integer_sequence<int, N...>) { return std::make_tuple(number<N>{}...); }
 
-template <int... N>
-std::variant<number<N>...> wide_variant(std::integer_sequence<int, N...>) {
-    return number<0>{};
-}
+template <int... N> std::variant<number<N>...> wide_variant(std::integer_sequence<int, N...>) { return number<0>{}; }
 
 int main() {
     std::regex pattern("(a|b)*c[0-9]+");
