@@ -27,7 +27,7 @@ static const char usage[] =
     "                      the start), allocations (blocks since the start), name; default: bytes, or\n"
     "                      allocated if everything was freed\n"
     "  -m, --min AMOUNT    rows below AMOUNT go into a line for the rest: a size (64k, 1.5MiB) or a share (2%);\n"
-    "                      default 1%, in JSON and CSV 0\n"
+    "                      default 1%, less while no more than 25 rows are shown; in JSON and CSV 0\n"
     "  -d, --depth N       no more than N levels below the root\n"
     "  -t, --tag PATTERN   only what lies below call sites that match the shell pattern (quote it)\n"
     "      --sites         a flat table of call sites instead of the tree\n"
@@ -138,14 +138,30 @@ static int parse_options(int argc, char **argv, struct report_options *options, 
 
 /* ---- Helpers of the parts --------------------------------------------------------------------------------------- */
 
-uint64_t report_threshold(const struct report *report, uint32_t top) {
-    const struct report_options *options = report->options;
-    uint64_t whole = tly_rollup_figure(&report->rollup.rows[top].inclusive, options->sort);
-    uint32_t share = options->min_permyriad;
-    if (!options->min_given) share = options->format == REPORT_JSON || options->format == REPORT_CSV ? 0 : 100;
-    if (!options->min_given && share && whole == 0) return 1; /* what is nothing at all is in the remainder */
-    uint64_t part = (uint64_t)(((unsigned __int128)whole * share + 9999) / 10000);
-    return part > options->min ? part : options->min;
+void report_largest_add(struct report_largest *largest, uint64_t figure) {
+    uint32_t at = largest->count;
+    if (at > REPORT_ROWS && figure <= largest->figure[REPORT_ROWS]) return;
+    if (at > REPORT_ROWS) at = REPORT_ROWS; /* the smallest falls out */
+    for (; at > 0 && largest->figure[at - 1] < figure; at--)
+        largest->figure[at] = largest->figure[at - 1];
+    largest->figure[at] = figure;
+    if (largest->count <= REPORT_ROWS) largest->count++;
+}
+
+static uint64_t part_of(uint64_t whole, uint32_t permyriad) {
+    return (uint64_t)(((unsigned __int128)whole * permyriad + 9999) / 10000);
+}
+
+uint64_t report_threshold(const struct report_options *options, uint64_t whole, const struct report_largest *largest) {
+    if (options->min_given) {
+        uint64_t part = part_of(whole, options->min_permyriad);
+        return part > options->min ? part : options->min;
+    }
+    if (!largest) return 0;
+    uint64_t percent = part_of(whole, 100);
+    /* above the first figure that has no row left; rows that hold nothing are never shown */
+    uint64_t enough = largest->count > REPORT_ROWS ? largest->figure[REPORT_ROWS] + 1 : 1;
+    return percent < enough && percent > 0 ? percent : enough;
 }
 
 bool report_matches(const struct report *report, uint32_t row) {

@@ -43,8 +43,17 @@ int report_sites(const struct report *report);
 int report_json(const struct report *report);
 int report_csv(const struct report *report);
 
-/* Figures below this are not worth a row of their own below row `top`. */
-uint64_t report_threshold(const struct report *report, uint32_t top);
+/* The largest figures of a table, to find out how far the threshold may be lowered. */
+enum { REPORT_ROWS = 25 };
+struct report_largest {
+    uint64_t figure[REPORT_ROWS + 1]; /* largest first */
+    uint32_t count;
+};
+void report_largest_add(struct report_largest *largest, uint64_t figure);
+
+/* Figures below this are not worth a row of their own. What --min says; else 1 % of `whole`, or less if no more than
+ * REPORT_ROWS rows are shown then (`largest`: of this table). In JSON and CSV, where it is NULL: everything is shown. */
+uint64_t report_threshold(const struct report_options *options, uint64_t whole, const struct report_largest *largest);
 
 /* Does the row's call site match --tag? */
 bool report_matches(const struct report *report, uint32_t row);

@@ -75,7 +75,9 @@ static int print_row(const struct report *report, uint32_t row, uint32_t depth) 
 }
 
 int report_csv(const struct report *report) {
-    uint64_t threshold = report_threshold(report, 0);
+    enum tly_rollup_sort sort = report->options->sort;
+    uint64_t whole = tly_rollup_figure(&report->rollup.rows[0].inclusive, sort);
+    uint64_t threshold = report_threshold(report->options, whole, NULL);
     uint32_t row = 0, depth = 0, matched_depth = UINT32_MAX; /* depth of the match that we are below */
     int result = 0;
     fputs("file,id,parent,depth,kind,name,path,bytes,bytes_direct,blocks,blocks_direct,allocated_bytes,"
@@ -83,7 +85,7 @@ int report_csv(const struct report *report) {
           report->out);
     do {
         const struct tly_row *at = &report->rollup.rows[row];
-        bool shown = tly_rollup_figure(&at->inclusive, report->options->sort) >= threshold;
+        bool shown = tly_rollup_figure(&at->inclusive, sort) >= threshold;
         if (depth <= matched_depth)
             matched_depth = report->options->tag && report_matches(report, row) ? depth : UINT32_MAX;
         if (shown && (!report->options->tag || matched_depth != UINT32_MAX)) result = print_row(report, row, depth);

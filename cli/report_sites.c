@@ -73,20 +73,25 @@ static int print_site(const struct report *report, const struct flat_site *entry
 
 int report_sites(const struct report *report) {
     uint32_t count, hidden = 0;
-    uint64_t threshold = report_threshold(report, 0);
     struct flat_site *flat = gather(report, &count);
     char number[TLY_NUMBER_BYTES];
     int result = 0;
     if (!flat) return -ENOMEM;
+    enum tly_rollup_sort sort = report->options->sort;
+    struct report_largest largest = {0};
+    for (uint32_t i = 0; i < count; i++)
+        report_largest_add(&largest, tly_rollup_figure(&flat[i].inclusive, sort));
+    uint64_t whole = tly_rollup_figure(&report->rollup.rows[0].inclusive, sort);
+    uint64_t threshold = report_threshold(report->options, whole, &largest);
     report_table_head(report, "direct");
     const struct tly_row *root = &report->rollup.rows[0];
-    if (!report->options->tag && tly_rollup_figure(&root->direct, report->options->sort) >= threshold &&
+    if (!report->options->tag && tly_rollup_figure(&root->direct, sort) >= threshold &&
         root->direct.alloc_blocks != 0) {
         struct report_row line = {&root->direct, &root->direct, "root    __root (no call site)", 0, false};
         report_table_row(report, &line);
     }
     for (uint32_t i = 0; i < count && result == 0; i++) {
-        if (tly_rollup_figure(&flat[i].inclusive, report->options->sort) < threshold)
+        if (tly_rollup_figure(&flat[i].inclusive, sort) < threshold)
             hidden++;
         else
             result = print_site(report, &flat[i]);

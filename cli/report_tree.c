@@ -74,11 +74,23 @@ static void print_rest(const struct walk *walk, uint32_t row, uint32_t depth, bo
     report_table_row(report, &line);
 }
 
+static uint64_t threshold_below(const struct report *report, uint32_t top) {
+    const struct tly_row *rows = report->rollup.rows;
+    enum tly_rollup_sort sort = report->options->sort;
+    struct report_largest largest = {0};
+    uint32_t row = top, depth = 0;
+    do {
+        report_largest_add(&largest, tly_rollup_figure(&rows[row].inclusive, sort));
+        row = report_next_row(report, top, row, depth < report->options->depth, &depth);
+    } while (row != 0);
+    return report_threshold(report->options, tly_rollup_figure(&rows[top].inclusive, sort), &largest);
+}
+
 /* Prints the subtree of `top`. A loop, not a recursion: paths can be many thousands deep. */
 static void print_subtree(struct walk *walk, uint32_t top, const char *path) {
     const struct tly_row *rows = walk->report->rollup.rows;
     uint32_t row = top, depth = 0, most = walk->report->options->depth;
-    walk->threshold = report_threshold(walk->report, top);
+    walk->threshold = threshold_below(walk->report, top);
     print_row(walk, row, depth, path);
     for (;;) {
         uint32_t next = depth < most ? shown_from(walk, rows[row].first_child) : 0;

@@ -71,6 +71,19 @@ static void make_many(const char *path) {
     finish(maker, path);
 }
 
+/* Forty items of the same size: a threshold cannot tell them apart, so it must not be lowered to theirs. */
+static void make_equal(const char *path) {
+    struct region_maker *maker = region_maker_new();
+    char name[32];
+    region_maker_bill(maker, 1, tag_node(maker, 0, "pool", 4), 73728, 1, 0, 0);
+    region_maker_bill(maker, 1, tag_node(maker, tag_node(maker, 0, "own", 3), "little", 6), 300, 3, 0, 0);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "item %02d", i);
+        region_maker_bill(maker, 1, tag_node(maker, 0, name, strlen(name)), 100, 1, 0, 0);
+    }
+    finish(maker, path);
+}
+
 static void make_freed(const char *path) {
     struct region_maker *maker = region_maker_new();
     struct tly_region *head = region_maker_head(maker);
@@ -177,6 +190,7 @@ int main(int argc, char **argv) {
     make_names("names.region");
     make_repeated("repeated.region");
     make_many("many.region");
+    make_equal("equal.region");
     make_freed("freed.region");
     make_nearly_freed("nearly_freed.region");
     make_damaged("damaged.region");

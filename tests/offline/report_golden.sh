@@ -52,6 +52,8 @@ compare many_sites 0 --sites many.region
 compare many_tag 0 --tag 'item 00[12]' many.region
 compare many_tag_none 0 --tag nowhere many.region
 compare many_csv_min 0 --csv --min 10M many.region
+compare equal 0 equal.region
+compare equal_sites 0 --sites equal.region
 compare freed 0 freed.region
 compare freed_allocated 0 --sort allocated freed.region
 compare nearly_freed 0 nearly_freed.region
