@@ -187,6 +187,7 @@ static struct passage enter(const _Atomic uint32_t *gate) {
 static void leave(struct passage *passage) {
     if (!passage->own) {
         shared_end();
+        tly_hooks_of_runtime.poll();
         return;
     }
     tly_busy_end(passage->own->ledger);
@@ -201,7 +202,10 @@ static void bill(struct passage *passage, uint32_t node, uint64_t size) {
     }
     tly_add(&cell->alloc_bytes, size);
     tly_add(&cell->alloc_blocks, 1);
-    if (node == TLY_NODE_PAUSED) return;
+    if (node == TLY_NODE_PAUSED) { /* in no total, so no quota runs out: look for a resume now and then */
+        passage->event |= ++passage->own->paused_allocs % TLY_OFF_RADAR_BATCH == 0;
+        return;
+    }
     passage->event |= tly_sub_is_negative(&passage->own->ledger->alloc_left, (int64_t)size);
 }
 

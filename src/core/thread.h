@@ -49,8 +49,9 @@ struct tly_thread {
     uint32_t pause_depth;
     struct tly_tag_slot *stack;
     uint32_t ledger_index;
-    uint32_t off_radar; /* allocations seen while off, not yet passed on */
-    uint64_t serial;    /* names the thread in tally_stack; 0: not given out yet */
+    uint32_t off_radar;     /* allocations seen while off, not yet passed on */
+    uint32_t paused_allocs; /* counted for the sake of looking at requests now and then */
+    uint64_t serial;        /* names the thread in tally_stack; 0: not given out yet */
 };
 
 extern __thread struct tly_thread tly_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
