@@ -12,6 +12,7 @@
 #include "core/hooks_of_runtime.h"
 #include "core/module.h"
 #include "core/tag.h"
+#include "region/view.h"
 #include "region/writer.h"
 
 static void count(_Atomic uint64_t *word) { atomic_fetch_add_explicit(word, 1, memory_order_relaxed); }
@@ -53,7 +54,11 @@ static void pass_on(struct tly_ledger *ledger) {
 void *tly_account_event(void *block) {
     int saved = errno;
     struct tly_ledger *ledger = tly_self.ledger;
-    if (ledger && atomic_load(&tly_gate_page.free) == tly_self.known) pass_on(ledger);
+    if (ledger) {
+        tly_busy_begin(ledger);
+        if (atomic_load(&tly_gate_page.free) == tly_self.known) pass_on(ledger);
+        tly_busy_end(ledger);
+    }
     tly_hooks_of_runtime.poll();
     errno = saved;
     return block;
@@ -133,7 +138,10 @@ static void shared_bill(uint32_t node, uint64_t bytes) {
 
 static void shared_close(uint32_t node, uint64_t bytes) {
     struct tly_cell *cell = tly_shared_cell(node);
-    if (!cell) return;
+    if (!cell) { /* memory has run out since it was billed in another ledger: it stays billed, and that is counted */
+        untracked();
+        return;
+    }
     atomic_fetch_add_explicit(&cell->free_bytes, bytes, memory_order_release);
     atomic_fetch_add_explicit(&cell->free_blocks, 1, memory_order_release);
     if (node != TLY_NODE_PAUSED) shared_change(-(int64_t)bytes);
@@ -148,10 +156,10 @@ static uint32_t node_of_shared(struct tly_thread *thread, void *caller) {
 /* ---- the general case: with the thread's own ledger or the shared one, any size, any node ------------------------- */
 
 /* The entry was not empty: closes the old block, whose free was never seen. */
-static void replaced(uint32_t *entry) {
+static void replaced(uint32_t *entry, size_t index) {
     uint64_t size;
     uint32_t node;
-    uint32_t *owner = tly_map_owner(entry);
+    uint32_t *owner = tly_map_owner(entry, index);
     if (owner && tly_map_take(owner, &size, &node)) {
         shared_close(node, size);
         count(&tly_thread_ledger()->missed_frees);
@@ -246,7 +254,8 @@ static void insert(struct passage *passage, void *block, size_t size, void *call
     uint32_t node = passage->own ? billed_node(thread, caller) : node_of_shared(thread, caller);
     uint32_t *entry = tly_map_entry_for((uintptr_t)block);
     bool room = entry != NULL && ((passage->own && tly_thread_cell(thread, node)) || tly_shared_cell(node));
-    if (room && *entry != 0) replaced(entry);
+    for (uint32_t i = 0; room && i <= tly_map_continuations(size, node); i++)
+        if (entry[i] != 0) replaced(entry + i, tly_map_index((uintptr_t)block) + i);
     if (room && write_entry(entry, size, node))
         bill(passage, node, size);
     else
@@ -327,6 +336,16 @@ void tly_account_realloc_end(struct tly_taken taken, void *block, void *result, 
         leave(&passage);
     }
     errno = saved;
+}
+
+/* ---- from outside the hooks ------------------------------------------------------------------------------------- */
+
+void tly_account_consolidate(void) {
+    if (!shared_begin(&tly_gate_page.free)) return;
+    struct tly_view view = {tly_region, tly_region->region_bytes, NULL};
+    raise_peak(tly_view_live_bytes(&view));
+    atomic_fetch_add_explicit(&tly_region->consolidations, 1, memory_order_relaxed);
+    shared_end();
 }
 
 /* ---- inheritance ------------------------------------------------------------------------------------------------- */

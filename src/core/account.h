@@ -196,6 +196,9 @@ static inline bool tly_fast_close(const struct tly_taken *taken) {
 }
 void tly_account_realloc_end(struct tly_taken taken, void *block, void *result, size_t size, void *caller);
 
+/* Looks at the balances of all threads together, for the peak. */
+void tly_account_consolidate(void);
+
 /* Sums of the blocks in the block map, billed as allocated to the shared ledger: a forked child's inheritance. */
 void tly_account_inherit(void);
 

@@ -11,7 +11,7 @@
 
 #include "base/map.h"
 
-enum { PAGE = 4096, PIECE_PAGES = TLY_MAP_PIECE_BYTES / PAGE };
+enum { PAGE = 4096 /* of the walk, whatever the kernel's */, PIECE_PAGES = TLY_MAP_PIECE_BYTES / PAGE };
 #define CONTINUATION 0xe0000000u
 #define KIND_MASK 0xe0000000u
 #define PAYLOAD 0x1fffffffu
@@ -63,6 +63,14 @@ bool tly_map_write_wide(uint32_t *entry, uint64_t size, uint32_t node) {
     return true;
 }
 
+static bool continues(uint32_t word) { return (word & KIND_MASK) == CONTINUATION; }
+
+/* A later block lies over what followed this entry, so what it said is lost. */
+static bool drop(uint32_t *entry) {
+    *entry = 0;
+    return false;
+}
+
 bool tly_map_take_wide(uint32_t *entry, uint64_t *size, uint32_t *node) {
     uint32_t word = entry[0];
     switch (word & KIND_MASK) {
@@ -71,11 +79,13 @@ bool tly_map_take_wide(uint32_t *entry, uint64_t *size, uint32_t *node) {
         *node = word >> 5 & (TLY_MAP_NODES - 1);
         break;
     case KIND_NEXT:
+        if (!continues(entry[1])) return drop(entry);
         *size = word & PAYLOAD;
         *node = entry[1] & PAYLOAD;
         entry[1] = 0;
         break;
     case KIND_HUGE:
+        if (!continues(entry[1]) || !continues(entry[2])) return drop(entry);
         *size = (uint64_t)(word & PAYLOAD) << 29 | (entry[2] & PAYLOAD);
         *node = entry[1] & PAYLOAD;
         entry[1] = entry[2] = 0;
@@ -86,9 +96,8 @@ bool tly_map_take_wide(uint32_t *entry, uint64_t *size, uint32_t *node) {
     return true;
 }
 
-uint32_t *tly_map_owner(uint32_t *entry) {
+uint32_t *tly_map_owner(uint32_t *entry, size_t room) {
     if ((*entry & KIND_MASK) != CONTINUATION) return entry;
-    uintptr_t room = (uintptr_t)entry % PAGE / 4; /* stay inside the piece: pieces begin at pages */
     if (room >= 1 && ((entry[-1] & KIND_MASK) == KIND_NEXT || (entry[-1] & KIND_MASK) == KIND_HUGE)) return entry - 1;
     if (room >= 2 && (entry[-2] & KIND_MASK) == KIND_HUGE) return entry - 2;
     return NULL;
@@ -120,14 +129,15 @@ static void walk_page(const uint32_t *entries, void (*each)(void *, uint64_t, ui
     }
 }
 
-/* Which pages of a piece were ever touched, from /proc/self/pagemap: present or swapped. All, if it cannot be read. */
+/* Which 4 KiB of a piece were ever touched, from /proc/self/pagemap: present or swapped. All, if it cannot be read. */
 static void touched_pages(const uint32_t *piece, bool *touched) {
     static uint64_t words[PIECE_PAGES]; /* one walker at a time: see blockmap.h */
+    size_t kernel_page = (size_t)sysconf(_SC_PAGESIZE), bytes = TLY_MAP_PIECE_BYTES / kernel_page * sizeof *words;
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : pread(fd, words, sizeof words, (off_t)((uintptr_t)piece / PAGE * 8));
+    ssize_t got = fd < 0 ? -1 : pread(fd, words, bytes, (off_t)((uintptr_t)piece / kernel_page * sizeof *words));
     if (fd >= 0) close(fd);
-    for (int i = 0; i < PIECE_PAGES; i++)
-        touched[i] = got != (ssize_t)sizeof words || (words[i] >> 62) != 0;
+    for (size_t i = 0; i < PIECE_PAGES; i++)
+        touched[i] = got != (ssize_t)bytes || (words[i * PAGE / kernel_page] >> 62) != 0;
 }
 
 void tly_map_walk(void (*each)(void *context, uint64_t size, uint32_t node), void *context) {
@@ -143,20 +153,19 @@ void tly_map_walk(void (*each)(void *context, uint64_t size, uint32_t node), voi
 }
 
 void tly_map_usage(uint64_t *pages, uint64_t *pieces) {
-    static const size_t stretch = 512;
+    size_t kernel_page = (size_t)sysconf(_SC_PAGESIZE), stretch = 512 * kernel_page;
     uint32_t count = atomic_load(&piece_count);
     *pages = 0;
     *pieces = count;
     int saved = errno;
     for (uint32_t i = 0; i < count; i++) {
         char *piece = (char *)piece_at(i);
-        if (!piece) continue;
-        for (size_t at = 0; at < PIECE_PAGES; at += stretch) {
+        for (size_t at = 0; piece && at < TLY_MAP_PIECE_BYTES; at += stretch) {
             unsigned char resident[512];
-            size_t pages_here = PIECE_PAGES - at < stretch ? PIECE_PAGES - at : stretch;
-            if (mincore(piece + at * PAGE, pages_here * PAGE, resident) != 0) continue;
-            for (size_t k = 0; k < pages_here; k++)
-                *pages += resident[k] & 1;
+            size_t here = TLY_MAP_PIECE_BYTES - at < stretch ? TLY_MAP_PIECE_BYTES - at : stretch;
+            if (mincore(piece + at, here, resident) != 0) continue;
+            for (size_t k = 0; k < here / kernel_page; k++)
+                *pages += (resident[k] & 1) * (kernel_page / PAGE);
         }
     }
     errno = saved;

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/page.h"
+
 #define TLY_MAP_PIECE_BITS 26
 #if defined(__x86_64__)
 #define TLY_MAP_ADDRESS_BITS 47
@@ -28,7 +30,7 @@
 #define TLY_MAP_PIECES (1u << (TLY_MAP_ADDRESS_BITS - TLY_MAP_PIECE_BITS))
 #define TLY_MAP_PIECE_ENTRIES (1u << (TLY_MAP_PIECE_BITS - 4))
 /* Two more entries, so that a wide entry at the end of a piece has its continuations. */
-#define TLY_MAP_PIECE_BYTES ((size_t)TLY_MAP_PIECE_ENTRIES * 4 + 4096)
+#define TLY_MAP_PIECE_BYTES ((size_t)TLY_MAP_PIECE_ENTRIES * 4 + TLY_PAGE)
 
 #define TLY_NARROW_SIZE_MAX 4094u
 #define TLY_NARROW_NODES (1u << 19)
@@ -74,8 +76,14 @@ static inline bool tly_map_take(uint32_t *entry, uint64_t *size, uint32_t *node)
     return word != 0 && tly_map_take_wide(entry, size, node);
 }
 
-/* The entry that `entry`, not empty, belongs to: itself, or the wide one it continues. NULL: none. */
-uint32_t *tly_map_owner(uint32_t *entry);
+/* The entry that `entry`, not empty, belongs to: itself, or the wide one it continues. NULL: none. `index` is its place in
+ * its piece. */
+uint32_t *tly_map_owner(uint32_t *entry, size_t index);
+/* How many entries after its own a block's entry takes. */
+static inline uint32_t tly_map_continuations(uint64_t size, uint32_t node) {
+    if (size <= TLY_NARROW_SIZE_MAX && node < TLY_NARROW_NODES && node != 1) return 0; /* 1: paused, always wide */
+    return size <= 31 ? 0 : size < (uint64_t)1 << 29 ? 1 : 2;
+}
 
 /* Forgets all blocks. Only while no hook is running. */
 void tly_map_wipe(void);

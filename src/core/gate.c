@@ -9,13 +9,13 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-struct tly_gate tly_gate_page __attribute__((aligned(4096))) = {0};
+struct tly_gate tly_gate_page __attribute__((aligned(TLY_PAGE))) = {0};
 struct tly_gate_state tly_gate_state;
 
 void tly_gate_init(void) {
     madvise(&tly_gate_page, sizeof tly_gate_page, MADV_WIPEONFORK);
     atomic_store(&tly_gate_state.generation, TLY_GENERATION_FIRST);
-    tly_gate_set_state(TLY_STATE_OFF);
+    tly_gate_open();
 }
 
 static uint32_t next_generation(void) {
@@ -43,7 +43,4 @@ static void show_state(bool open) {
 
 void tly_gate_renew(void) { show_state(false); }
 
-void tly_gate_set_state(uint32_t state) {
-    atomic_store(&tly_gate_state.state, state);
-    show_state(true);
-}
+void tly_gate_open(void) { show_state(true); }

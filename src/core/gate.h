@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/page.h"
+
 #define TLY_GENERATION_NONE 1u /* a thread that has to go through the slow path */
 #define TLY_GENERATION_OFF 2u  /* the gate: nothing to do */
 #define TLY_GENERATION_FIRST 3u
@@ -25,7 +27,7 @@ struct tly_gate {
         };
         _Atomic uint64_t both; /* changed together */
     };
-    char rest[4096 - 8];
+    char rest[TLY_PAGE - 8];
 };
 extern struct tly_gate tly_gate_page __attribute__((visibility("hidden")));
 
@@ -44,9 +46,9 @@ extern struct tly_gate_state tly_gate_state __attribute__((visibility("hidden"))
  * handler protects). */
 void tly_gate_init(void);
 /* Makes a new generation and shows the state to the hooks. Does nothing while the page reads 0: a forked child's gate is
- * opened by tly_gate_set_state, once it has its region. Any number of threads may come here at once. */
+ * opened by tly_gate_open, once it has its region. Any number of threads may come here at once. */
 void tly_gate_renew(void);
-/* Sets the state and opens the gate accordingly. */
-void tly_gate_set_state(uint32_t state);
+/* The same, and opens the gate of a forked child that has its region now. */
+void tly_gate_open(void);
 
 #endif

@@ -61,11 +61,15 @@ static inline void write_slot(struct tly_tag_slot *slot, uintptr_t address, uint
     *(volatile tly_tag_pair *)slot = (tly_tag_pair){address, (uint64_t)node << 32 | before};
 }
 
-static bool push_node(struct tly_thread *thread, uintptr_t address, uint32_t node) {
-    if (thread->depth >= thread->capacity && !tly_thread_grow_stack(thread)) return false;
-    write_slot(&thread->stack[thread->depth], address, thread->tag_node, node);
+static void push_node(struct tly_thread *thread, uintptr_t address, uint32_t node) {
+    if (__builtin_expect(thread->depth >= thread->capacity, 0)) {
+        /* Too deep, or a thread after its end: matched, and billed to where the stack ends. */
+        count_one(&tly_region->index_overflow);
+        node = thread->tag_node;
+    } else {
+        write_slot(&thread->stack[thread->depth], address, thread->tag_node, node);
+    }
     tly_tag_step_up(thread, node);
-    return true;
 }
 
 static uint32_t push(struct tly_thread *thread, const char *name, bool keep) {
@@ -77,7 +81,8 @@ static uint32_t push(struct tly_thread *thread, const char *name, bool keep) {
     uint32_t pushed = 0, child = thread->tag_node, depth = thread->depth;
     if (account) {
         if (name && name[0]) child = child_of_name(thread, name, keep, ready);
-        if (push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child)) pushed = depth + 1;
+        push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child);
+        pushed = depth + 1;
     }
     errno = saved;
     return pushed;
@@ -86,8 +91,14 @@ static uint32_t push(struct tly_thread *thread, const char *name, bool keep) {
 uint32_t tly_tag_push_slow(const char *name) { return push(&tly_self, name, true); }
 uint32_t tly_tag_push_copy(const char *name) { return push(&tly_self, name, false); }
 
+void tly_count_pop_error(void) {
+    /* A forked child that has no region yet must not count in its parent's. */
+    if (atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0)
+        count_one(&tly_thread_ledger()->pop_errors);
+}
+
 bool tly_tag_pop_error(void) {
-    if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
+    tly_count_pop_error();
     return false;
 }
 
@@ -100,13 +111,15 @@ void tly_tag_position(struct tly_position *out) {
 int tly_tag_override(uint32_t node) {
     if (!atomic_load(&tly_gate_state.ready)) return -ENOSYS;
     if (node == TLY_NODE_PAUSED || (node != TLY_NODE_ROOT && node >= tly_node_count() + TLY_NODE_FIRST)) return -EINVAL;
-    return push_node(&tly_self, TLY_NO_LITERAL, node) ? 0 : -ENOMEM;
+    push_node(&tly_self, TLY_NO_LITERAL, node);
+    return 0;
 }
 
 int tly_tag_rewind(const struct tly_position *position) {
     struct tly_thread *thread = &tly_self;
     if (position->owner != thread->serial || thread->serial == 0 || position->depth > thread->depth) return -EINVAL;
-    uint32_t there = position->depth == thread->depth ? thread->tag_node : thread->stack[position->depth].before;
+    bool on_stack = position->depth < thread->depth && position->depth < thread->capacity;
+    uint32_t there = on_stack ? thread->stack[position->depth].before : thread->tag_node;
     if (there != position->node) return -EINVAL;
     tly_tag_set_node(thread, position->node);
     atomic_signal_fence(memory_order_seq_cst);
@@ -124,7 +137,7 @@ void tly_tag_pause_thread(void) {
 void tly_tag_resume_thread(void) {
     struct tly_thread *thread = &tly_self;
     if (thread->pause_depth == 0) {
-        if (atomic_load(&tly_gate_state.ready)) count_one(&tly_thread_ledger()->pop_errors);
+        tly_count_pop_error();
         return;
     }
     if (--thread->pause_depth == 0 && atomic_load(&tly_gate_state.paused_all) <= 0) {

@@ -25,9 +25,10 @@ static inline void tly_tag_step_up(struct tly_thread *thread, uint32_t node) {
 
 uint32_t tly_tag_push_slow(const char *name);
 bool tly_tag_pop_error(void);
+void tly_count_pop_error(void);
 
 /* Pushes a tag whose name stays where it is, so that its address may stand for it. Returns 1 + the depth before, or 0
- * when nothing was pushed (no region yet, no memory for a deeper stack). */
+ * when nothing was pushed (there is no account). */
 static inline uint32_t tly_tag_push(const char *name) {
     struct tly_thread *thread = &tly_self;
     uint32_t depth = thread->depth;
@@ -49,7 +50,7 @@ uint32_t tly_tag_push_copy(const char *name);
 static inline bool tly_tag_pop_to(uint32_t depth) {
     struct tly_thread *thread = &tly_self;
     if (__builtin_expect(depth >= thread->depth, 0)) return tly_tag_pop_error();
-    tly_tag_set_node(thread, thread->stack[depth].before);
+    if (__builtin_expect(depth < thread->capacity, 1)) tly_tag_set_node(thread, thread->stack[depth].before);
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth = depth;
     return true;
@@ -60,7 +61,7 @@ struct tly_position {
     uint64_t owner; /* the thread */
 };
 void tly_tag_position(struct tly_position *out);
-/* Goes to another node, remembering the way back; -EINVAL: no such node; -ENOMEM. */
+/* Goes to another node, remembering the way back; -EINVAL: no such node; -ENOSYS: no account. */
 int tly_tag_override(uint32_t node);
 /* Back to a position of this thread. -EINVAL: another thread's, or below it already. */
 int tly_tag_rewind(const struct tly_position *position);

@@ -18,15 +18,15 @@
 __thread struct tly_thread tly_self
     __attribute__((tls_model("initial-exec"))) = {.generation = TLY_GENERATION_NONE, .known = TLY_GENERATION_NONE};
 
-enum { LEDGERS_MOST = 1 << 16, FIRST_STACK = 256 };
+enum { LEDGERS_MOST = 1 << 16 };
 
-/* A ledger's private mapping: segment directory (address space, touched where used), path cache, first tag stack. */
+/* A ledger's private mapping: segment directory and tag stack (address space, touched where used), path cache. */
 struct block {
     struct tly_seg *segs[TLY_MAP_NODES >> TLY_SEG_SHIFT];
     struct tly_path_set paths[TLY_PATH_SETS];
-    struct tly_tag_slot stack[FIRST_STACK];
+    struct tly_tag_slot stack[TLY_TAG_LEVELS];
 };
-#define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + sizeof(struct tly_tag_slot) * FIRST_STACK)
+#define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + 2 * TLY_PAGE) /* estimate */
 
 static struct block *blocks[LEDGERS_MOST]; /* by ledger index */
 static _Atomic uint32_t blocks_end;        /* all in use are below */
@@ -101,6 +101,10 @@ static uint32_t live_ledgers(void) {
     return live;
 }
 
+static uint32_t levels_used(const struct tly_thread *thread) {
+    return thread->depth < TLY_TAG_LEVELS ? thread->depth : TLY_TAG_LEVELS;
+}
+
 static bool attach(struct tly_thread *thread) {
     uint32_t index = take_recycled();
     if (index == 0) index = new_ledger();
@@ -127,12 +131,10 @@ static bool attach(struct tly_thread *thread) {
     thread->ledger_index = index;
     thread->segs = block->segs;
     thread->paths = block->paths;
-    if (thread->capacity <= FIRST_STACK) { /* after a fork the first tags are still in the old ledger's block */
-        if (thread->depth && thread->stack != block->stack)
-            memmove(block->stack, thread->stack, thread->depth * sizeof *thread->stack);
-        thread->stack = block->stack;
-        thread->capacity = FIRST_STACK;
-    }
+    if (thread->depth && thread->stack && thread->stack != block->stack) /* after a fork: in the old ledger's block */
+        memmove(block->stack, thread->stack, levels_used(thread) * sizeof *thread->stack);
+    thread->stack = block->stack;
+    thread->capacity = TLY_TAG_LEVELS;
     atomic_store_explicit(&ledger->busy, 0, memory_order_relaxed);
     atomic_store_explicit(&ledger->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
     atomic_fetch_add_explicit(&ledger->threads, 1, memory_order_relaxed);
@@ -160,24 +162,21 @@ static void detach(void *unused) {
     thread->ledger = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (atomic_load(&tly_gate_page.free) == 0) return; /* a forked child: the ledger is the parent's */
-    if (thread->capacity > FIRST_STACK)
-        tly_map_free(thread->stack, thread->capacity * sizeof(struct tly_tag_slot), TLY_OWN_THREADS);
-    thread->stack = NULL; /* the next thread's now */
-    thread->capacity = thread->depth = 0;
+    thread->capacity = thread->depth = 0;              /* the stack is the next thread's now */
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->stack = NULL;
     thread->tag_node = TLY_NODE_ROOT;
     atomic_store_explicit(&ledger->state, TLY_LEDGER_FREE, memory_order_release);
     give_back(thread->ledger_index);
 }
 
-bool tly_thread_grow_stack(struct tly_thread *thread) {
-    uint32_t capacity = thread->capacity ? 2 * thread->capacity : 2 * FIRST_STACK;
-    struct tly_tag_slot *stack = tly_map_new(capacity * sizeof *stack, TLY_OWN_THREADS);
-    if (!stack) return false;
-    if (thread->depth) memcpy(stack, thread->stack, thread->depth * sizeof *stack);
-    if (thread->capacity > FIRST_STACK) tly_map_free(thread->stack, thread->capacity * sizeof *stack, TLY_OWN_THREADS);
-    thread->stack = stack;
-    thread->capacity = capacity;
-    return true;
+/* What was pushed last at each depth is remembered by address, up to the deepest level ever used. (The end is found by a
+ * run of untouched slots: a single one can be a NULL that was pushed.) */
+static void forget_literals(struct tly_thread *thread) {
+    for (uint32_t i = 0, untouched = 0; i < thread->capacity && untouched < 256; i++) {
+        untouched = thread->stack[i].address == 0 ? untouched + 1 : 0;
+        if (untouched == 0) thread->stack[i].address = TLY_NO_LITERAL;
+    }
 }
 
 bool tly_thread_ready(struct tly_thread *thread) {
@@ -198,8 +197,7 @@ bool tly_thread_ready(struct tly_thread *thread) {
         thread->guard = true;
         memset(thread->paths, 0, sizeof(struct tly_path_set) * TLY_PATH_SETS);
         thread->guard = false;
-        for (uint32_t i = 0; i < thread->capacity; i++)
-            thread->stack[i].address = TLY_NO_LITERAL;
+        forget_literals(thread);
         thread->auto_tags = atomic_load(&tly_gate_state.auto_tags);
         bool paused = thread->pause_depth > 0 || atomic_load(&tly_gate_state.paused_all) > 0;
         thread->node = paused ? TLY_NODE_PAUSED : thread->tag_node;

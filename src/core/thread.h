@@ -35,6 +35,8 @@ struct tly_tag_slot {
     uint32_t node;
 };
 #define TLY_NO_LITERAL ((uintptr_t)1)
+/* Deeper tags are counted (index_overflow) and billed to the node of this level. Only what is used is ever touched. */
+#define TLY_TAG_LEVELS 65536u
 
 struct tly_thread {
     uint32_t generation; /* equal to the gate's: the fast path may be used (not while paused) */
@@ -45,8 +47,8 @@ struct tly_thread {
     struct tly_ledger *ledger;
     struct tly_seg **segs; /* [node >> TLY_SEG_SHIFT], NULL: not yet */
     struct tly_path_set *paths;
-    uint32_t tag_node, depth, capacity; /* the tag stack; tag_node is the node of its top */
-    uint32_t pause_depth;
+    uint32_t tag_node, depth, capacity; /* the tag stack; tag_node is the node of its top; capacity 0: no stack */
+    uint32_t pause_depth, pause_all_held;
     struct tly_tag_slot *stack;
     uint32_t ledger_index;
     uint32_t off_radar;     /* allocations seen while off, not yet passed on */
@@ -61,8 +63,6 @@ int tly_threads_init(void);
 void tly_threads_after_fork(void);
 /* How much of SEGS private ledgers may use; beyond it threads share. */
 void tly_threads_set_pool(uint64_t bytes);
-/* Room for more pushes. */
-bool tly_thread_grow_stack(struct tly_thread *thread);
 
 /* Makes the calling thread's fast path usable for the gate's current generation: attaches it if need be. False: use the
  * shared ledger this time. */

@@ -17,10 +17,11 @@
 
 static bool power_of_two(size_t number) { return number != 0 && (number & (number - 1)) == 0; }
 
-/* What the C++ library asks of malloc, or of aligned_alloc. */
+/* What the C++ library asks of malloc, or of aligned_alloc; an allocator's own operator does not round the size up. */
 static inline void *from_malloc(size_t size, size_t alignment) {
     if (alignment <= 1) return tly_real.malloc(size ? size : 1);
     if (!power_of_two(alignment) || size > SIZE_MAX / 2) return NULL; /* the library throws */
+    if (tly_operators_of_allocator) return tly_real.memalign(alignment, size);
     size_t rounded = ((size ? size : 1) + alignment - 1) / alignment * alignment;
     return tly_real.aligned_alloc(alignment, rounded);
 }

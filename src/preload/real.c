@@ -134,7 +134,7 @@ static void *const operator_hook[TLY_OP_COUNT] = {
 #undef HOOK_OF
 };
 
-bool tly_operators_on_malloc;
+bool tly_operators_on_malloc, tly_operators_of_allocator;
 static void *operators[TLY_OP_COUNT];
 
 /* Do the plain operators, to which the C++ library's others lead, still lead to us or to the allocator? */
@@ -146,10 +146,15 @@ static bool nothing_replaced(void) {
            (plain_delete == ours || plain_delete == allocator_file);
 }
 
+bool tly_real_operator_of_allocator(int index) {
+    return operators[index] && tly_real_file_of(operators[index]) == allocator_file;
+}
+
 static void resolve_operators(void) {
     tly_operators_on_malloc = nothing_replaced();
     for (int i = 0; i < TLY_OP_COUNT; i++)
         operators[i] = find(operator_name[i], operator_hook[i]);
+    tly_operators_of_allocator = tly_real_operator_of_allocator(TLY_OP_new_aligned);
 }
 
 bool tly_real_is_behind(void) { return behind; }
@@ -210,10 +215,6 @@ void *tly_real_operator(int index) {
         errno = saved;
     }
     return operators[index];
-}
-
-bool tly_real_operator_of_allocator(int index) {
-    return operators[index] && tly_real_file_of(operators[index]) == allocator_file;
 }
 
 /* Before all other constructors (the library is linked with -z initfirst), so that even those of an allocator or a C++

@@ -23,6 +23,8 @@ extern struct tly_real tly_real __attribute__((visibility("hidden")));
 
 /* The operators of C++. Nothing is replaced: malloc or free will do, and the real ones are a handler for no memory. */
 extern bool tly_operators_on_malloc __attribute__((visibility("hidden")));
+/* They are the allocator's own, not the C++ library's. */
+extern bool tly_operators_of_allocator __attribute__((visibility("hidden")));
 /* The real one, NULL if there is none; may ask the loader if the C++ library was loaded later. */
 void *tly_real_operator(int index);
 /* Is it in the allocator's file, so perhaps not through our malloc and free? */

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "region/writer.h"
 
+#include "base/page.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { PAGE = 4096, LEAST_STEP = 4 * PAGE };
+enum { PAGE = TLY_PAGE, LEAST_STEP = 4 * PAGE };
 #define GREATEST_STEP (1u << 20)
 #define MIB ((uint64_t)1 << 20)
 

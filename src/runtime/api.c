@@ -107,8 +107,7 @@ void tally_pause_thread_begin(void) { tly_tag_pause_thread(); }
 void tally_pause_thread_end(void) { tly_tag_resume_thread(); }
 void tally_pause_all_begin(void) { tly_process_pause_all(); }
 void tally_pause_all_end(void) {
-    if (!tly_process_resume_all() && tly_process_ready())
-        atomic_fetch_add_explicit(&tly_thread_ledger()->pop_errors, 1, memory_order_relaxed);
+    if (!tly_process_resume_all()) tly_count_pop_error();
 }
 
 /* ---- files and facts ---- */

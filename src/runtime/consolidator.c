@@ -10,20 +10,15 @@
 #include <unistd.h>
 
 #include "base/say.h"
+#include "core/account.h"
 #include "core/tagstack.h"
-#include "region/view.h"
-#include "region/writer.h"
 #include "runtime/process.h"
 
 static _Atomic int32_t running_in; /* pid, as a forked child has no such thread; 0: none */
 static int64_t period_ns;
 
 static void look(void) {
-    struct tly_view view = {tly_region, tly_region->region_bytes, NULL};
-    int64_t live = tly_view_live_bytes(&view), peak = atomic_load(&tly_region->peak_bytes);
-    while (live > peak && !atomic_compare_exchange_weak(&tly_region->peak_bytes, &peak, live)) {
-    }
-    atomic_fetch_add(&tly_region->consolidations, 1);
+    tly_account_consolidate();
     tly_process_poll();
 }
 

@@ -56,11 +56,26 @@ static int fail(int error, const char *text) {
     return -error;
 }
 
-/* Shows the state to the tags in the program, to the hooks and to readers. */
+/* Shows the state to the tags in the program, to the hooks and to readers. Threads that change it at the same time all
+ * come here afterwards, and the last to come shows the last state. */
+static void show_state(void) {
+    uint32_t state = atomic_load(&tly_gate_state.state), shown;
+    do {
+        shown = state;
+        if (tly_region) atomic_store(&tly_region->state, shown);
+        tally_gate.active = shown == TLY_STATE_ON;
+        tly_gate_open();
+        state = atomic_load(&tly_gate_state.state);
+    } while (state != shown);
+}
+
 static void set_state(uint32_t state) {
-    if (tly_region) atomic_store(&tly_region->state, state);
-    tly_gate_set_state(state);
-    tally_gate.active = state == TLY_STATE_ON;
+    atomic_store(&tly_gate_state.state, state);
+    show_state();
+}
+
+static void change_state(uint32_t from, uint32_t to) {
+    if (atomic_compare_exchange_strong(&tly_gate_state.state, &from, to)) show_state();
 }
 
 /* ---- the region --------------------------------------------------------------------------------------------------- */
@@ -167,6 +182,9 @@ static void give_region(void) {
     atomic_store(&tly_gate_state.clearing, false);
     atomic_store(&polling, false);
     atomic_store(&clearing, false);
+    atomic_store(&starting, false);
+    /* Whoever else paused all threads is not here to end it. */
+    atomic_store(&tly_gate_state.paused_all, (int32_t)tly_self.pause_all_held);
     if (!had_region || dormant_for_ever || !options.follow) {
         dormant_for_ever = had_region;
         set_state(TLY_STATE_OFF);
@@ -184,6 +202,7 @@ static void give_region(void) {
     tly_threads_after_fork();
     if (state != TLY_STATE_OFF) tly_account_inherit();
     tly_region->started_ns = started_ns;
+    tly_region->paused_all = tly_self.pause_all_held;
     tly_writer_forget_parent();
     atomic_store(&tly_gate_state.ready, true);
     set_state(state);
@@ -232,8 +251,7 @@ int tly_process_start(void) {
 
 int tly_process_stop(void) {
     if (!tly_process_ready()) return 0;
-    uint32_t on = TLY_STATE_ON;
-    if (atomic_load(&tly_gate_state.state) == on) set_state(TLY_STATE_STOPPED);
+    change_state(TLY_STATE_ON, TLY_STATE_STOPPED);
     return 0;
 }
 
@@ -290,7 +308,6 @@ int tly_process_clear(void) {
     if (own && atomic_load(&own->busy) != 0) {
         result = fail(EBUSY, "called from a signal handler that interrupted an allocation");
     } else {
-        uint32_t state = atomic_load(&tly_gate_state.state);
         atomic_store(&tly_gate_state.clearing, true);
         tly_gate_renew();
         barrier_on_all_threads();
@@ -299,30 +316,34 @@ int tly_process_clear(void) {
             tly_map_wipe();
             zero_account();
             atomic_fetch_add(&tly_region->epoch, 1);
-            if (state == TLY_STATE_STOPPED) state = TLY_STATE_OFF;
+            change_state(TLY_STATE_STOPPED, TLY_STATE_OFF); /* nothing is left to be matched */
         } else {
             result = fail(EBUSY, "a thread stayed inside an allocation for two seconds");
         }
         atomic_store(&tly_gate_state.clearing, false);
-        set_state(state);
+        show_state();
     }
     atomic_store(&clearing, false);
     return result;
 }
 
 void tly_process_pause_all(void) {
+    bool account = tly_process_ready();
     atomic_fetch_add(&tly_gate_state.paused_all, 1);
-    if (!tly_process_ready()) return;
+    tly_self.pause_all_held++;
+    if (!account) return;
     atomic_fetch_add(&tly_region->paused_all, 1);
     tly_gate_renew();
 }
 
 bool tly_process_resume_all(void) {
+    bool account = tly_process_ready();
     int32_t depth = atomic_load(&tly_gate_state.paused_all);
     do {
         if (depth <= 0) return false;
     } while (!atomic_compare_exchange_weak(&tly_gate_state.paused_all, &depth, depth - 1));
-    if (!tly_process_ready()) return true;
+    if (tly_self.pause_all_held > 0) tly_self.pause_all_held--;
+    if (!account) return true;
     atomic_fetch_sub(&tly_region->paused_all, 1);
     tly_gate_renew();
     return true;

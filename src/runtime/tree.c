@@ -377,6 +377,7 @@ tally_tree *tally_tree_get(unsigned flags) {
 
 void tally_tree_free(tally_tree *tree) {
     if (!tree) return;
+    (void)tly_process_ready(); /* a forked child counts in its own region */
     tly_map_count(TLY_OWN_OTHER, -(int64_t)tree->counted_bytes);
     int saved = errno;
     munmap(tree, tree->mapping_bytes);
