@@ -100,8 +100,15 @@ static void add_module(struct writer *writer, const struct tly_snapshot *snapsho
         add(writer, "?", 1);
         return;
     }
-    struct tly_bytes name = tly_label_base_name(snapshot->modules[module].path);
+    const struct tly_snapshot_module *at = &snapshot->modules[module];
+    struct tly_bytes name = at->told_by == TLY_MODULE_BY_BASE_NAME ? tly_label_base_name(at->path) : at->path;
     add_escaped(writer, name.bytes, name.length, in_path);
+    if (at->told_by != TLY_MODULE_BY_BUILD) return;
+    char build[32] = " (no build-id)";
+    if (at->build_id_bytes >= 4)
+        snprintf(build, sizeof build, " (build %02x%02x%02x%02x)", at->build_id[0], at->build_id[1], at->build_id[2],
+                 at->build_id[3]);
+    add(writer, build, strlen(build));
 }
 
 static void add_address(struct writer *writer, const struct tly_snapshot *snapshot,

@@ -29,7 +29,7 @@ size_t tly_label_node(char *out, size_t bytes, const struct tly_snapshot *snapsh
 size_t tly_label_path(char *out, size_t bytes, const struct tly_snapshot *snapshot, const uint32_t *sites,
                       size_t count);
 
-/* Base name of a module, "?" for code outside every module (TLY_NONE). */
+/* Base name of a module, more if that would leave two modules with one name; "?" for code outside every module (TLY_NONE). */
 size_t tly_label_module(char *out, size_t bytes, const struct tly_snapshot *snapshot, uint32_t module);
 
 /* One function of a call site: "load  scene.c:12". C++ names are shortened: std::string for what it stands for, and no

@@ -239,7 +239,8 @@ static const char *unpack_message(struct unpacker *unpacker) {
     snapshot->symbolised = message->symbolised;
     snapshot->damaged_records = message->damaged_records;
     snapshot->note = copy(unpacker, message->note);
-    return tly_snapshot_add_up(snapshot) == 0 ? NULL : "the counters are impossible";
+    int result = tly_snapshot_complete(snapshot);
+    return result == 0 ? NULL : result == -ENOMEM ? no_memory : "the counters are impossible";
 }
 
 int tly_record_unpack(const uint8_t *data, size_t bytes, struct tly_snapshot **out, const char **why) {

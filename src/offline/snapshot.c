@@ -15,6 +15,7 @@
 #include "offline/arena.h"
 #include "offline/failure.h"
 #include "offline/idmap.h"
+#include "offline/label.h"
 #include "offline/region_facts.h"
 
 enum fate { DROPPED = 0, KEPT = 1 }; /* of a node of the region */
@@ -256,7 +257,9 @@ static int take_picture(struct camera *camera, char *error, size_t error_bytes) 
         static const char text[] = "a clear was under way when the account ended: figures from before it may be in it";
         snapshot->note = (struct tly_bytes){text, sizeof text - 1};
     }
-    if (tly_snapshot_add_up(snapshot) != 0)
+    result = tly_snapshot_complete(snapshot);
+    if (result == -ENOMEM) return out_of_memory(error, error_bytes);
+    if (result != 0)
         return tly_failure(-EBADMSG, error, error_bytes, "damaged region: the counters add up to more than 2^63");
     return 0;
 }
@@ -301,7 +304,7 @@ struct tly_bytes tly_snapshot_copy(struct tly_snapshot *snapshot, const char *by
     return copy;
 }
 
-int tly_snapshot_add_up(struct tly_snapshot *snapshot) {
+static int add_up(struct tly_snapshot *snapshot) {
     struct tly_balance sum = {0};
     for (uint32_t i = 0; i < snapshot->node_count; i++) {
         const struct tly_balance *direct = &snapshot->nodes[i].direct;
@@ -314,6 +317,45 @@ int tly_snapshot_add_up(struct tly_snapshot *snapshot) {
     uint64_t live_bytes = sum.alloc_bytes - sum.free_bytes;
     if (snapshot->totals.peak_bytes < live_bytes) snapshot->totals.peak_bytes = live_bytes;
     return 0;
+}
+
+struct module_name {
+    const struct tly_snapshot *snapshot;
+    struct tly_bytes name;
+    bool whole; /* the path, not the base name */
+};
+
+static struct tly_bytes name_of(const struct tly_snapshot *snapshot, uint32_t module, bool whole) {
+    struct tly_bytes path = snapshot->modules[module].path;
+    return whole ? path : tly_label_base_name(path);
+}
+
+static bool same_name(const void *context, uint32_t id) {
+    const struct module_name *wanted = context;
+    struct tly_bytes name = name_of(wanted->snapshot, id, wanted->whole);
+    return name.length == wanted->name.length && memcmp(name.bytes, wanted->name.bytes, name.length) == 0;
+}
+
+static int tell_modules_apart(struct tly_snapshot *snapshot, bool whole) {
+    struct tly_idmap map;
+    if (tly_idmap_make(&map, snapshot->module_count) != 0) return -ENOMEM;
+    for (uint32_t i = 0; i < snapshot->module_count; i++) {
+        struct module_name name = {snapshot, name_of(snapshot, i, whole), whole};
+        uint64_t hash = tly_hash_bytes(name.name.bytes, name.name.length);
+        uint32_t first = tly_idmap_put(&map, hash, i, same_name, &name);
+        if (first == i) continue;
+        snapshot->modules[i].told_by = snapshot->modules[first].told_by =
+            whole ? TLY_MODULE_BY_BUILD : TLY_MODULE_BY_PATH;
+    }
+    tly_idmap_free(&map);
+    return 0;
+}
+
+int tly_snapshot_complete(struct tly_snapshot *snapshot) {
+    int result = add_up(snapshot);
+    if (result == 0) result = tell_modules_apart(snapshot, false);
+    if (result == 0) result = tell_modules_apart(snapshot, true);
+    return result;
 }
 
 void tly_snapshot_set_end(struct tly_snapshot *snapshot, enum tly_end_kind kind, int value) {

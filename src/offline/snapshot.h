@@ -63,8 +63,16 @@ enum tly_symbol_state {
     TLY_SYMBOLS_OTHER = 5,   /* the file at that path is another build than the one that ran */
 };
 
+/* How much it takes to tell a module from the others of a snapshot. */
+enum tly_module_name {
+    TLY_MODULE_BY_BASE_NAME = 0,
+    TLY_MODULE_BY_PATH = 1,  /* another has the same base name */
+    TLY_MODULE_BY_BUILD = 2, /* another has the same path: the file was replaced while the program ran */
+};
+
 struct tly_snapshot_module {
     struct tly_bytes path;
+    uint32_t told_by;          /* enum tly_module_name; follows from the rest */
     uint64_t start, end, bias; /* where it was first loaded */
     uint64_t first_seen_ns;    /* CLOCK_REALTIME */
     uint32_t symbols;          /* enum tly_symbol_state */
@@ -148,8 +156,9 @@ void tly_snapshot_free(struct tly_snapshot *snapshot);
 /* An empty snapshot, for those who fill one (there is no node in it yet, not even the root). NULL: no memory. */
 struct tly_snapshot *tly_snapshot_new(void);
 
-/* Works out totals.sum and raises the peak to what is live. -EBADMSG if a balance or the sum is impossible. */
-int tly_snapshot_add_up(struct tly_snapshot *snapshot);
+/* Works out what follows from the rest, for those who fill one: totals.sum, a peak no lower than what is live, by what
+ * modules are told apart. 0; -ENOMEM; -EBADMSG if a balance or the sum is impossible. */
+int tly_snapshot_complete(struct tly_snapshot *snapshot);
 
 /* A copy of `length` bytes that lives as long as the snapshot. bytes == NULL when there is no memory. */
 struct tly_bytes tly_snapshot_copy(struct tly_snapshot *snapshot, const char *bytes, size_t length);

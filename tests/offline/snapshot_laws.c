@@ -116,7 +116,7 @@ const char *snapshot_difference(const struct tly_snapshot *a, const struct tly_s
     for (uint32_t i = 0; i < a->module_count; i++) {
         const struct tly_snapshot_module *m = &a->modules[i], *n = &b->modules[i];
         if (!same(m->path, n->path) || m->start != n->start || m->end != n->end || m->bias != n->bias ||
-            m->first_seen_ns != n->first_seen_ns || m->symbols != n->symbols ||
+            m->told_by != n->told_by || m->first_seen_ns != n->first_seen_ns || m->symbols != n->symbols ||
             m->build_id_bytes != n->build_id_bytes || memcmp(m->build_id, n->build_id, m->build_id_bytes) != 0)
             return "modules";
     }

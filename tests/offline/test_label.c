@@ -101,6 +101,38 @@ static void test_sites_and_paths(void **state) {
     tly_snapshot_free(snapshot);
 }
 
+/* Two modules never have one label. */
+static void test_modules_of_one_name(void **state) {
+    (void)state;
+    struct region_maker *maker = region_maker_new();
+    struct tly_snapshot *snapshot;
+    struct tly_view view;
+    size_t bytes;
+    char out[128];
+    static const struct {
+        const char *path, *build_id, *label;
+    } modules[] = {
+        {"/usr/lib/a.so", "abcdefgh", "a.so"},
+        {"/usr/lib/b.so", "abcdefgh", "/usr/lib/b.so"},
+        {"/opt/b.so", "12345678", "/opt/b.so"},
+        {"/opt/c.so", "12345678", "/opt/c.so (build 31323334)"},
+        {"/opt/c.so", "87654321", "/opt/c.so (build 38373635)"},
+    };
+    for (int i = 0; i < 5; i++)
+        region_maker_module(maker, modules[i].path, modules[i].build_id, 8);
+    void *image = region_maker_image(maker, &bytes);
+    assert_int_equal(tly_view_over(image, bytes, &view, NULL), 0);
+    assert_int_equal(tly_snapshot_from_view(&view, &snapshot, NULL, 0), 0);
+    free(image);
+    region_maker_free(maker);
+    assert_int_equal(snapshot->module_count, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        tly_label_module(out, sizeof out, snapshot, i);
+        assert_string_equal(out, modules[i].label);
+    }
+    tly_snapshot_free(snapshot);
+}
+
 static void expect_function(const char *name, const char *wanted) {
     struct tly_snapshot_frame frame = {{name, (uint32_t)strlen(name)}, {NULL, 0}, 0};
     char out[512];
@@ -163,6 +195,7 @@ int main(void) {
         cmocka_unit_test(test_short_buffer),
         cmocka_unit_test(test_escape_is_injective),
         cmocka_unit_test(test_sites_and_paths),
+        cmocka_unit_test(test_modules_of_one_name),
         cmocka_unit_test(test_shortened_names),
         cmocka_unit_test(test_frame_choice),
     };
