@@ -16,8 +16,8 @@
  *
  * Nothing needs to be linked. In a program that runs without Tally a tag costs the read of a global and a predictable
  * branch. `tally run -- prog` (or LD_PRELOAD=libtally.so) turns the tags on; so does linking with -ltally and calling
- * tally_start(). (A non-PIE executable has to be linked with -ltally or with -Wl,-z,dynamic-undefined-weak: static
- * linkers otherwise fix the missing library as missing for ever.)
+ * tally_start(). (Compile with -fPIE or -fPIC, as most systems do unasked: code for a fixed address has the missing library
+ * settled as missing for ever by the static linker, unless it is linked with -ltally.)
  *
  * Unless a function says otherwise: it returns 0 or -errno, and tally_error_text() then says why in words; it may be
  * called from any thread at any time, also from a signal handler where the text says "async-signal-safe"; it keeps

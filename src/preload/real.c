@@ -20,14 +20,18 @@
 /* ---- before the resolution: resolve, or serve from the pool if that is under way ---------------------------------- */
 
 static _Atomic bool resolving, resolved;
-static bool behind;
+static bool behind, came_to_us;
 static const void *allocator_file;
 
 static bool ready(void) {
     if (!atomic_load(&resolved)) tly_real_resolve();
     return atomic_load(&resolved);
 }
-static void *boot_malloc(size_t size) { return ready() ? tly_real.malloc(size) : tly_bootstrap_alloc(16, size); }
+static void *boot_malloc(size_t size) {
+    if (ready()) return tly_real.malloc(size);
+    came_to_us = true;
+    return tly_bootstrap_alloc(16, size);
+}
 static void boot_free(void *block) {
     if (ready()) tly_real.free(block); /* else: a block from before us, or of the pool; there is nobody to give it to */
 }
@@ -87,12 +91,14 @@ const void *tly_real_file_of(const void *address) {
     return address && _dl_find_object((void *)address, &found) == 0 ? found.dlfo_map_start : NULL;
 }
 
+static const void *file_of_program(void) { return tly_real_file_of((const void *)getauxval(AT_PHDR)); }
+
 /* In a program that is not position-independent, the address of a function can be a stub of its own, which leads to
  * whatever the symbol is bound to: perhaps to us. */
 static bool is_import_stub(const void *address) {
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
-    if (tly_real_file_of(address) != tly_real_file_of((const void *)getauxval(AT_PHDR))) return false;
+    if (tly_real_file_of(address) != file_of_program()) return false;
     return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol && symbol->st_shndx == SHN_UNDEF;
 }
 
@@ -159,12 +165,21 @@ static void resolve_operators(void) {
 
 bool tly_real_is_behind(void) { return behind; }
 
+/* Is the malloc before us only a wrapper that asks the next one, so us? Then it is a caller like others. */
+static bool passes_on(void *first) {
+    void *block = ((void *(*)(size_t))first)(64);
+    void (*release)(void *) = (void (*)(void *))tly_real_first("free");
+    if (block && !tly_bootstrap_owns(block) && release && tly_real_file_of((void *)release) == tly_real_file_of(first))
+        release(block);
+    return came_to_us;
+}
+
 void tly_real_resolve(void) {
     if (atomic_exchange(&resolving, true)) return;
     int saved = errno;
     tly_process_early();
     void *first = tly_real_first("malloc");
-    behind = first != NULL && tly_real_file_of(first) != tly_real_file_of((void *)tly_hook_malloc);
+    behind = first != NULL && tly_real_file_of(first) != tly_real_file_of((void *)tly_hook_malloc) && !passes_on(first);
     void *allocator = behind ? first : dlsym(RTLD_NEXT, "malloc");
     allocator_file = tly_real_file_of(allocator);
     struct tly_real found;
@@ -188,7 +203,9 @@ void tly_real_resolve(void) {
     tly_notices_resolve();
     tly_real = found;
     atomic_store(&resolved, true);
-    if (behind) tly_process_unreachable(tly_reroute(allocator_file));
+    if (behind)
+        tly_process_unreachable(allocator_file == file_of_program() ? "the program has an allocator linked in"
+                                                                    : tly_reroute(allocator_file));
     tly_process_init();
     errno = saved;
 }

@@ -387,7 +387,10 @@ void tly_process_init(void) {
             if (result == 0) {
                 atomic_store(&tly_gate_state.ready, true);
                 set_state(TLY_STATE_OFF);
-                if (options.tags && !unreachable) tly_process_start();
+                if (options.tags && unreachable)
+                    tly_say("not accounting: ", unreachable, NULL);
+                else if (options.tags)
+                    tly_process_start();
             } else {
                 if (result != -ENOENT)
                     tly_say("not accounting: its memory could not be mapped (", tly_errno_name(-result), ")", NULL);
