@@ -46,7 +46,7 @@ int tly_collect_region(const char *region, const char *path, const struct tly_en
     else
         result = tly_snapshot_from_view(&view, &snapshot, error, error_bytes);
     tly_view_close(&view);
-    if (result != 0) return result;
+    if (!snapshot) return result;
     fill_in_ending(snapshot, ending ? ending : &running);
     result = tly_snapshot_symbolise(snapshot);
     if (result != 0) tly_failure(result, error, error_bytes, "not enough memory for the symbols");
@@ -182,7 +182,7 @@ static void record(struct tly_collector *collector, const struct tly_owner *owne
         int result = choose_name(collector, region, owner->pid, main, path, sizeof path);
         if (result != 0) snprintf(error, sizeof error, "its name: %s", strerror(-result));
         if (result == 0) result = tly_collect_region(region, path, ending, &snapshot, error, sizeof error);
-        if (result != 0) {
+        if (result != 0 || !snapshot) {
             failed(collector, region, owner->name, error);
             return;
         }

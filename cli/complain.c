@@ -11,8 +11,9 @@ static void complain(const char *command, const char *format, va_list arguments)
     char line[8192];
     int length = command ? snprintf(line, sizeof line, "tally %s: ", command) : snprintf(line, sizeof line, "tally: ");
     vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
-    strcat(line, "\n");
-    ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    size_t bytes = strlen(line);
+    line[bytes++] = '\n';
+    ssize_t written = write(STDERR_FILENO, line, bytes);
     (void)written; /* nobody to tell */
 }
 

@@ -38,8 +38,6 @@ static const char usage[] = "Usage: tally doctor [[--] PROGRAM [ARGUMENTS]]\n"
                             "Exit status: 0 all is well, 1 something is in the way, 125 PROGRAM cannot be accounted, "
                             "126 and 127 as 'tally run'.\n";
 
-extern char **environ;
-
 /* One line of the findings. */
 static void say(const char *mark, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void say(const char *mark, const char *what, const char *format, ...) {

@@ -35,9 +35,8 @@ int tly_option_flag(struct tly_options *options, int argc, char **argv, int *at,
 
 /* "--name" with '-' for '_', in fresh memory. */
 static char *flag_of(const char *name, const char *prefix) {
-    char *flag = malloc(strlen(prefix) + strlen(name) + 1);
-    if (!flag) return NULL;
-    strcat(strcpy(flag, prefix), name);
+    char *flag = NULL;
+    if (asprintf(&flag, "%s%s", prefix, name) < 0) return NULL;
     for (char *at = flag; *at; at++)
         if (*at == '_') *at = '-';
     return flag;

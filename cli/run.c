@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,9 +166,9 @@ static void wait_and_collect(struct tly_launch *launch, struct tly_collector *co
 
 /* Returns the exit status. */
 static int run(char **argv, const struct tly_options *options, const char *library) {
-    struct tly_launch launch;
+    struct tly_launch launch = {0};
     struct tly_ending ending = {0};
-    int lock, status;
+    int lock;
     struct tly_collector *collector = calloc(1, sizeof *collector);
     char *conf = NULL;
     int result = collector ? prepare_collector(collector, options, argv) : -ENOMEM;
@@ -184,13 +185,8 @@ static int run(char **argv, const struct tly_options *options, const char *libra
                            text_of("TALLY_CONF=%s", conf), NULL};
     result = environment[0] && environment[1] && environment[2] ? 0 : -ENOMEM;
     if (result == 0) result = tly_launch(argv, (const char *const *)environment, &launch);
-    if (result != 0) {
-        tly_complain("run", "cannot start %s: %s", argv[0], strerror(-result));
-        status = TLY_EXIT_REFUSED;
-    } else if (launch.exec_error) {
-        tly_complain("run", "%s: %s", argv[0], strerror(launch.exec_error));
-        status = launch.exec_error == ENOENT ? TLY_EXIT_NOT_FOUND : TLY_EXIT_NOT_EXECUTABLE;
-    } else {
+    bool started = result == 0 && launch.exec_error == 0;
+    if (started) {
         collector->main_pid = (uint32_t)launch.pid;
         wait_and_collect(&launch, collector, options, &ending);
         if (!options->quiet) tly_summary_print(stderr, collector);
@@ -201,7 +197,14 @@ static int run(char **argv, const struct tly_options *options, const char *libra
     free(conf);
     for (int i = 0; i < 3; i++)
         free(environment[i]);
-    if (result != 0 || launch.exec_error) return status;
+    if (result != 0) {
+        tly_complain("run", "cannot start %s: %s", argv[0], strerror(-result));
+        return TLY_EXIT_REFUSED;
+    }
+    if (!started) {
+        tly_complain("run", "%s: %s", argv[0], strerror(launch.exec_error));
+        return launch.exec_error == ENOENT ? TLY_EXIT_NOT_FOUND : TLY_EXIT_NOT_EXECUTABLE;
+    }
     tly_sweep(options->quiet);
     return tly_launch_end_alike(&ending);
 }
