@@ -177,8 +177,7 @@ static void record(struct tly_collector *collector, const struct tly_owner *owne
     char region[PATH_MAX + NAME_MAX + 2], path[PATH_MAX], error[PATH_MAX + 512] = "";
     struct tly_snapshot *snapshot = NULL;
     snprintf(region, sizeof region, "%s/%s", collector->directory, owner->name);
-    bool nothing = owner->started_ns == 0; /* never switched on: not an account */
-    if (!nothing) {
+    if (owner->started_ns != 0) { /* else never switched on: not an account */
         int result = choose_name(collector, region, owner->pid, main, path, sizeof path);
         if (result != 0) snprintf(error, sizeof error, "its name: %s", strerror(-result));
         if (result == 0) result = tly_collect_region(region, path, ending, &snapshot, error, sizeof error);
@@ -188,8 +187,9 @@ static void record(struct tly_collector *collector, const struct tly_owner *owne
         }
         remember(collector, snapshot, path, ending, main);
         tly_snapshot_free(snapshot);
+        if (ending->kind == TLY_END_RUNNING) tly_place_note(region, path);
     }
-    if (ending->kind != TLY_END_RUNNING) unlink(region);
+    if (ending->kind != TLY_END_RUNNING) tly_place_remove(region);
 }
 
 static void remove_broken(struct tly_collector *collector, const struct tly_owner *owner) {
@@ -220,7 +220,7 @@ static size_t look(struct tly_collector *collector, const struct tly_ending *mai
         tly_complain(collector->command, "not enough memory to look at all processes");
     update_main_program(collector, owners, count);
     for (size_t i = 0; i < count; i++) {
-        const struct tly_owner *owner = &owners[i];
+        struct tly_owner *owner = &owners[i];
         if (has_failed(collector, owner->name)) continue;
         bool is_main = owner->pid == collector->main_pid && (!owner->readable || owner->pid_namespace == namespace);
         struct tly_ending ending = {.kind = TLY_END_UNKNOWN};
@@ -240,6 +240,7 @@ static size_t look(struct tly_collector *collector, const struct tly_ending *mai
             if (!last) continue;
             ending.kind = TLY_END_RUNNING;
         }
+        if (life == TLY_LIFE_ENDED) tly_place_reread(collector->directory, owner);
         if (!owner->readable) { /* its process was stopped while it made it: there is nothing in it */
             if (life == TLY_LIFE_ENDED && last) remove_broken(collector, owner);
             continue;

@@ -38,6 +38,9 @@ static const char usage[] = "Usage: tally doctor [[--] PROGRAM [ARGUMENTS]]\n"
                             "Exit status: 0 all is well, 1 something is in the way, 125 PROGRAM cannot be accounted, "
                             "126 and 127 as 'tally run'.\n";
 
+/* Code that is not position-independent has the address of a weak symbol in it, as a number that nobody changes. */
+#define REMEDY "compile with -fPIE and link with -pie (or with -Wl,-z,dynamic-undefined-weak), or link with -ltally"
+
 /* One line of the findings. */
 static void say(const char *mark, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void say(const char *mark, const char *what, const char *format, ...) {
@@ -158,12 +161,16 @@ static int describe(const struct tly_elf_facts *facts, const struct tly_program 
     switch (facts->tags) {
     case TLY_ELF_TAGS_READY: say("ok", "tags", "it uses tally.h: its tags will be seen"); break;
     case TLY_ELF_TAGS_FIXED_MISSING:
-        say("WRONG", "tags",
-            "it uses tally.h, but the linker has fixed the library as missing for ever: link with -pie, with "
-            "-Wl,-z,dynamic-undefined-weak, or with -ltally");
+        say("WRONG", "tags", "it uses tally.h, but the linker has fixed the library as missing for ever: " REMEDY);
         wrong++;
         break;
-    default: say("ok", "tags", "it does not use tally.h itself: modules and callers are billed"); break;
+    default:
+        if (facts->position_independent)
+            say("ok", "tags", "it does not use tally.h itself: modules and callers are billed");
+        else
+            say("note", "tags",
+                "no trace of tally.h; if it is used, the linker has fixed the library as missing: " REMEDY);
+        break;
     }
     say("ok", "layout", "position-%s executable", facts->position_independent ? "independent" : "dependent (not PIE)");
     if (facts->debug_info)

@@ -180,12 +180,20 @@ static bool is_stopped(pid_t pid) {
     return tly_proc_read((uint32_t)pid, &proc) == 0 && proc.state == 'T';
 }
 
+/* As the default action does it: the shell is told the same signal. */
+static void stop_alike(void) {
+    struct sigaction usual = {.sa_handler = SIG_DFL}, ours;
+    sigaction(SIGTSTP, &usual, &ours);
+    raise(SIGTSTP); /* goes on here when the job is continued */
+    sigaction(SIGTSTP, &ours, NULL);
+}
+
 /* A job stops as a whole: if the terminal (or the program, for its group) has told us to, we stop when the program has.
  * A program that somebody stops by its pid, and will continue by its pid, stops alone. */
 static void follow_stop(pid_t pid, int number) {
     if (number != SIGTSTP || !told_to_stop) return;
     told_to_stop = 0;
-    if (is_stopped(pid)) raise(SIGSTOP);
+    if (is_stopped(pid)) stop_alike();
     if (is_stopped(pid)) kill(pid, SIGCONT);
 }
 

@@ -133,6 +133,40 @@ static void read_owner(const char *path, struct tly_owner *owner) {
     tly_view_close(&view);
 }
 
+void tly_place_reread(const char *path, struct tly_owner *owner) { read_owner(path, owner); }
+
+static int note_name(const char *region, char *out, size_t bytes) {
+    return snprintf(out, bytes, "%s.to", region) < (int)bytes ? 0 : -ENAMETOOLONG;
+}
+
+void tly_place_note(const char *region, const char *recording) {
+    char name[PATH_MAX + NAME_MAX + 8];
+    int fd = -1;
+    if (note_name(region, name, sizeof name) == 0)
+        fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return; /* the recording will get a name of its own */
+    size_t length = strlen(recording);
+    bool whole = write(fd, recording, length) == (ssize_t)length;
+    close(fd);
+    if (!whole) unlink(name);
+}
+
+int tly_place_noted(const char *region, char *out, size_t bytes) {
+    char name[PATH_MAX + NAME_MAX + 8];
+    if (note_name(region, name, sizeof name) != 0) return -ENOENT;
+    int fd = open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, out, bytes - 1);
+    if (fd >= 0) close(fd);
+    out[got > 0 ? got : 0] = 0;
+    return out[0] == '/' ? 0 : -ENOENT;
+}
+
+void tly_place_remove(const char *region) {
+    char name[PATH_MAX + NAME_MAX + 8];
+    unlink(region);
+    if (note_name(region, name, sizeof name) == 0) unlink(name);
+}
+
 static int compare(const void *a, const void *b) {
     const struct tly_owner *x = a, *y = b;
     if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;

@@ -39,6 +39,16 @@ struct tly_owner {
 /* The regions in a directory, in fresh memory (free it), by pid and age, oldest first. */
 int tly_place_regions(const char *path, struct tly_owner **out, size_t *count);
 
+/* Reads the header again: of a process that has ended in between, it is now final. */
+void tly_place_reread(const char *path, struct tly_owner *owner);
+
+/* Beside a region that is recorded more than once: the file that is its recording. */
+void tly_place_note(const char *region, const char *recording);
+/* 0 and the file; or -ENOENT: there is no note. */
+int tly_place_noted(const char *region, char *out, size_t bytes);
+/* Removes a region and its note. */
+void tly_place_remove(const char *region);
+
 /* Are both of one process? Then the older one has ended by exec. */
 bool tly_owner_same_process(const struct tly_owner *a, const struct tly_owner *b);
 

@@ -33,6 +33,7 @@ static void copy_text(const struct tly_view *view, const struct tly_text *text, 
 static int name_of(const char *region, char *path, size_t bytes, struct tly_output_names *names) {
     struct tly_view view;
     char program[256], host[256], directory[PATH_MAX], pattern[PATH_MAX + 16];
+    if (tly_place_noted(region, path, bytes) == 0) return 0; /* it was recorded before, while it ran */
     int result = tly_view_open(region, &view, NULL);
     if (result != 0) return result;
     copy_text(&view, &view.region->program, program, sizeof program);
@@ -75,13 +76,13 @@ static void collect(struct sweep *sweep, const char *region, const struct tly_ow
     const struct tly_ending ending = {.kind = kind};
     int result = owner->started_ns ? name_of(region, path, sizeof path, &sweep->names) : -ENOENT;
     if (result == -ENOENT) { /* nothing in it, or no file wanted */
-        unlink(region);
+        tly_place_remove(region);
         return;
     }
     if (result == 0 && has_no_place(path)) {
         tell(sweep, "process %u had left its account behind: cleared, for the directory of %s is gone", owner->pid,
              path);
-        unlink(region);
+        tly_place_remove(region);
         return;
     }
     if (result == 0)
@@ -89,7 +90,7 @@ static void collect(struct sweep *sweep, const char *region, const struct tly_ow
     else
         snprintf(error, sizeof error, "%s", strerror(-result));
     if (result == 0) {
-        unlink(region);
+        tly_place_remove(region);
         tell(sweep, "process %u had left its account behind: recorded in %s", owner->pid, path);
     } else {
         tell(sweep, "process %u has left its account in %s, but it could not be recorded: %s", owner->pid, region,
@@ -111,12 +112,13 @@ static void visit(const char *path, void *context) {
     if (tly_place_lock(path, &lock) != 0) return; /* somebody collects there */
     tly_place_regions(path, &owners, &count);
     for (size_t i = 0; i < count; i++) {
-        const struct tly_owner *owner = &owners[i];
+        struct tly_owner *owner = &owners[i];
         char region[PATH_MAX + NAME_MAX + 2];
         snprintf(region, sizeof region, "%s/%s", path, owner->name);
         bool replaced = i + 1 < count && tly_owner_same_process(owner, &owners[i + 1]);
         uint64_t inode = owner->readable ? owner->pid_namespace : 0;
         if (!replaced && tly_proc_life(inode, owner->pid, owner->start_ticks, false) != TLY_LIFE_ENDED) continue;
+        tly_place_reread(path, owner);
         if (owner->readable)
             collect(sweep, region, owner, replaced ? TLY_END_EXEC : TLY_END_UNKNOWN);
         else

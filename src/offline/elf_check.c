@@ -53,7 +53,10 @@ struct findings {
     bool defines_malloc;  /* one that others are bound to: exported */
     bool contains_malloc; /* one that only the program itself calls */
     bool imports_dlsym, imports_private_malloc;
-    bool asks_gate, contains_gate_reference; /* tally_gate in .dynsym, in .symtab */
+    bool names_malloc; /* holds the text "malloc", as dlsym(RTLD_NEXT, "malloc") needs it */
+    size_t gate;       /* tally_gate's index in .dynsym; 0: not there */
+    bool asks_gate;    /* the loader will put its address somewhere */
+    bool has_tag_code; /* .symtab has traces of tally.h */
 };
 
 static int verdict(struct tly_elf_facts *out, enum tly_elf_verdict kind, const char *advice) {
@@ -74,9 +77,11 @@ static void read_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, bo
         if (!name || !name[0]) continue;
         bool defined = symbol.st_shndx != SHN_UNDEF;
         if (strcmp(name, "tally_gate") == 0 && !defined) {
-            findings->asks_gate |= dynamic;
-            findings->contains_gate_reference |= !dynamic;
+            if (dynamic) findings->gate = i;
+            findings->has_tag_code = true;
         }
+        /* Inline functions of tally.h; of a weak reference that the linker resolved to nothing, no trace is left. */
+        findings->has_tag_code |= !dynamic && strncmp(name, "tally_inline_", 13) == 0;
         if (!defined && dynamic) {
             findings->imports_dlsym |= strcmp(name, "dlsym") == 0;
             findings->imports_private_malloc |= strcmp(name, "__libc_malloc") == 0;
@@ -91,6 +96,14 @@ static void read_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, bo
     }
 }
 
+/* Without a relocation the address is fixed, as that of something missing. */
+static void read_relocations(Elf_Scn *section, struct findings *findings) {
+    Elf_Data *data = elf_getdata(section, NULL);
+    GElf_Rela entry;
+    for (int i = 0; findings->gate && data && gelf_getrela(data, i, &entry); i++)
+        findings->asks_gate |= GELF_R_SYM(entry.r_info) == findings->gate;
+}
+
 static void read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct tly_elf_facts *out) {
     Elf_Data *data = elf_getdata(section, NULL);
     GElf_Dyn entry;
@@ -101,6 +114,14 @@ static void read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, st
     }
 }
 
+static void read_texts(Elf_Scn *section, struct findings *findings) {
+    static const char text[] = "\0malloc"; /* with the terminators of both sides */
+    Elf_Data *data = elf_getdata(section, NULL);
+    if (!data || !data->d_buf) return;
+    findings->names_malloc |= memmem(data->d_buf, data->d_size, text, sizeof text) != NULL ||
+                              (data->d_size >= sizeof text - 1 && memcmp(data->d_buf, text + 1, sizeof text - 1) == 0);
+}
+
 static void read_sections(Elf *elf, struct tly_elf_facts *out, struct findings *findings) {
     size_t names = 0;
     if (elf_getshdrstrndx(elf, &names) != 0) return;
@@ -109,11 +130,13 @@ static void read_sections(Elf *elf, struct tly_elf_facts *out, struct findings *
         if (!gelf_getshdr(section, &header)) continue;
         const char *name = elf_strptr(elf, names, header.sh_name);
         if (header.sh_type == SHT_DYNAMIC) read_dynamic(elf, section, &header, out);
+        if (header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC)) read_relocations(section, findings);
         if (header.sh_type == SHT_DYNSYM) read_symbols(elf, section, &header, true, findings);
         if (header.sh_type == SHT_SYMTAB) {
             out->symbol_table = true;
             read_symbols(elf, section, &header, false, findings);
         }
+        if (name && strncmp(name, ".rodata", 7) == 0) read_texts(section, findings);
         if (name && (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)) out->debug_info = true;
         if (name && strcmp(name, ".go.buildinfo") == 0) out->go = true;
     }
@@ -199,8 +222,8 @@ static int judge(struct tly_elf_facts *out, const struct findings *findings) {
         return verdict(out, TLY_ELF_OTHER_LIBC, "run a build of it for glibc");
     }
     const char *allocator = found(findings, ALLOCATOR);
-    bool wrapper =
-        findings->defines_malloc && findings->imports_dlsym && !findings->imports_private_malloc && !allocator;
+    bool wrapper = findings->defines_malloc && findings->imports_dlsym && findings->names_malloc &&
+                   !findings->imports_private_malloc && !allocator;
     if (wrapper) {
         out->malloc_wrapper = true;
     } else if (findings->defines_malloc || findings->contains_malloc) {
@@ -232,9 +255,9 @@ static int check(Elf *elf, int fd, const char *path, struct tly_elf_facts *out) 
     out->position_independent = header.e_type == ET_DYN;
     read_interpreter(elf, fd, out);
     read_sections(elf, out, &findings);
-    out->tags = findings.asks_gate                 ? TLY_ELF_TAGS_READY
-                : findings.contains_gate_reference ? TLY_ELF_TAGS_FIXED_MISSING
-                                                   : TLY_ELF_TAGS_NONE;
+    out->tags = findings.asks_gate      ? TLY_ELF_TAGS_READY
+                : findings.has_tag_code ? TLY_ELF_TAGS_FIXED_MISSING
+                                        : TLY_ELF_TAGS_NONE;
     const char *private_allocator = found(&findings, PRIVATE_ALLOCATOR);
     if (private_allocator) snprintf(out->private_allocator, sizeof out->private_allocator, "%s", private_allocator);
     if (is_privileged(path, fd, out->reason, sizeof out->reason))

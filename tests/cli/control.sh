@@ -71,6 +71,7 @@ same "the end" "$(tag end.tally Steady | cut -d' ' -f1)" 1000
 
 # asleep from the start, preloaded by hand: woken in production
 lib=$("$TALLY" doctor | sed -n 's/.*library *\(.*libtally.*\)/\1/p')
+rm out.txt
 LD_PRELOAD=$lib TALLY_CONF=tags:false,output:hand.tally "$TOOLS/steady" <in >out.txt &
 exec 3>in
 total=0

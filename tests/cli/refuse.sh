@@ -67,9 +67,11 @@ if [ "$(id -u)" = 0 ] && chown 65534 static 2>/dev/null; then
 fi
 
 # scripts: what counts is their interpreter
-printf '#!%s/static\necho\n' "$PWD" >script && chmod +x script && refused "a script" "run by .*linked statically" ./script
+printf '#!%s/static\necho\n' "$PWD" >script && chmod +x script && refused "a script" "linked statically" ./script
+has "a script: its interpreter" err.txt "script, run by .*/static cannot"
 mkdir bin && cp static bin/interp && printf '#!/usr/bin/env -S interp -x\n' >script2 && chmod +x script2
-PATH=$PWD/bin:$PATH refused "a script of env" "run by .*interp.*linked statically" ./script2
+PATH=$PWD/bin:$PATH refused "a script of env" "linked statically" ./script2
+has "a script of env: its interpreter" err.txt "script2, run by .*bin/interp cannot"
 printf '#!/bin/sh\nexit 9\n' >script3 && chmod +x script3
 "$TALLY" run -q -o script3.tally -- ./script3
 same "a script that is fine" $? 9

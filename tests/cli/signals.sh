@@ -20,14 +20,17 @@ same "signals" "$(sed 1d out.txt | tr '\n' ' ')" "HUP 1 INT 1 QUIT 1 USR1 2 USR2
 same "stderr" "$(cat err.txt)" ""
 
 # A program that is killed by what was passed on: so are we.
+rm out.txt
 "$TOOLS/status" "$TALLY" run -q -o /dev/null -- "$TOOLS/known" wait >out.txt &
 until_true grep -q ready out.txt || fail "never ready"
 pid=$(pgrep -f "^$TALLY run -q -o /dev/null -- $TOOLS/known wait" | head -1)
+[ -n "$pid" ] || fail "the command is not there"
 kill -TERM "$pid"
 wait $!
 same "end" "$(tail -1 out.txt)" "signal 15"
 
 # One that is stopped and continued by its own pid goes on to its end.
+rm out.txt
 "$TALLY" run -q -o /dev/null -- "$TOOLS/counts_signals" >out.txt &
 pid=$!
 until_true grep -q ready out.txt || fail "never ready"

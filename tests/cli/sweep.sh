@@ -15,7 +15,7 @@ has "how it ended" report.txt "gone; how is not known"
 
 # a child that outlives the run: recorded as running, and again when it has ended
 mkfifo gate
-"$TALLY" run -q -o out.%n.%p.tally -- sh -c "'$TOOLS/family' child 7 3 >/dev/null 2>&1 & echo \$!" >pid.txt
+"$TALLY" run -q -o out.%n.%p.tally -- sh -c "'$TOOLS/family' child 7 3 >/dev/null 2>&1 & echo \$!; sleep 1" >pid.txt
 pid=$(cat pid.txt)
 "$TALLY" report out.family.$pid.tally >report.txt || fail "no recording of the one that still runs"
 has "still running" report.txt "still running"
@@ -28,8 +28,8 @@ grep -q "still running" report.txt && fail "not replaced by the final one"
 same "exact" "$(tag out.family.$pid.tally Child | cut -d' ' -f1,2)" "10007 1"
 
 # one with a fixed name does not replace the program's own
-"$TALLY" run -q -o fixed.tally -- sh -c "'$TOOLS/family' child 9 1 >/dev/null 2>&1 &"
-sleep 1.3
+"$TALLY" run -q -o fixed.tally -- sh -c "'$TOOLS/family' child 9 2 >/dev/null 2>&1 & sleep 1"
+sleep 1.5
 "$TALLY" report fixed.tally >report.txt 2>/dev/null
 has "the program's own" report.txt "exit status 0"
 same "the other's" "$(for f in fixed.*.tally; do tag "$f" Child; done | cut -d' ' -f1)" 10009
