@@ -117,13 +117,24 @@ static int list_libraries(const struct tly_elf_facts *facts, const char *program
     int output[2], missing = 0;
     pid_t pid;
     posix_spawn_file_actions_t actions;
-    char list[] = "--list", *arguments[] = {(char *)facts->interpreter, list, (char *)program, NULL};
-    if (pipe(output) != 0) return 0;
+    char list[] = "LD_TRACE_LOADED_OBJECTS=1", *arguments[] = {(char *)facts->interpreter, (char *)program, NULL};
+    size_t variables = 0;
+    while (environ[variables])
+        variables++;
+    char **environment = calloc(variables + 2, sizeof *environment);
+    if (!environment) return 0;
+    memcpy(environment, environ, variables * sizeof *environment);
+    environment[variables] = list;
+    if (pipe(output) != 0) {
+        free(environment);
+        return 0;
+    }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, output[0]);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
-    int error = posix_spawn(&pid, facts->interpreter, &actions, NULL, arguments, environ);
+    int error = posix_spawn(&pid, facts->interpreter, &actions, NULL, arguments, environment);
+    free(environment);
     posix_spawn_file_actions_destroy(&actions);
     close(output[1]);
     FILE *lines = error == 0 ? fdopen(output[0], "r") : NULL;

@@ -1,6 +1,7 @@
 /* known.c - owns a known set of blocks under the tag Known, then ends as it is told to.
  * Live 193,456 bytes in 701 blocks, allocated 223,456 in 1,001. */
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ int main(int argc, char **argv) {
     if (strcmp(way, "quick_exit") == 0) quick_exit(6);
     if (strcmp(way, "abort") == 0) abort();
     if (strcmp(way, "term") == 0) raise(SIGTERM);
-    if (strcmp(way, "segv") == 0) *(volatile int *)8 = 1;
+    if (strcmp(way, "segv") == 0) *(volatile int *)(uintptr_t)argc = 1;
     if (strcmp(way, "kill") == 0) kill(getpid(), SIGKILL);
     if (strcmp(way, "exec") == 0) execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);
     if (strcmp(way, "wait") == 0) {
