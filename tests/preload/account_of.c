@@ -115,8 +115,7 @@ static void print_site(const struct picture *picture, const struct tly_site *sit
         if (name) print_escaped(name, site->name_bytes);
         return;
     }
-    uint32_t index = site->kind == TLY_SITE_MODULE ? (uint32_t)site->value : site->module;
-    const struct tly_module *module = tly_view_record(&picture->view, TLY_SEC_MODULES, index);
+    const struct tly_module *module = tly_view_record(&picture->view, TLY_SEC_MODULES, site->module);
     fputs(site->kind == TLY_SITE_MODULE ? "module:" : "caller:", stdout);
     if (module && (name = tly_view_name(&picture->view, module->name_offset, module->name_bytes)) != NULL) {
         uint32_t from = module->name_bytes;

@@ -106,7 +106,7 @@ static void *thread_main(void *argument) {
 /* Threads come and go until told otherwise; eight at a time. */
 static void *spawner(void *argument) {
     uintptr_t serial = (uintptr_t)argument;
-    while (!atomic_load(&stop_all)) {
+    do {
         pthread_t thread[THREADS];
         {
             TALLY_PAUSE_THREAD(); /* libc's memory for a thread, part of which it keeps */
@@ -114,7 +114,7 @@ static void *spawner(void *argument) {
                 CHECK(pthread_create(&thread[i], NULL, thread_main, (void *)++serial) == 0);
         }
         for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
-    }
+    } while (!atomic_load(&stop_all));
     return NULL;
 }
 
