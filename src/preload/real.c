@@ -11,6 +11,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "core/tagstack.h"
 #include "preload/bootstrap.h"
 #include "preload/hooks.h"
 #include "preload/notices.h"
@@ -227,8 +228,10 @@ static void *find_in_private_runtime(const char *name) {
 void *tly_real_operator(int index) {
     if (!operators[index]) {
         int saved = errno;
+        tly_tag_pause_thread(); /* what the loader allocates for us is in no bill */
         operators[index] = find(operator_name[index], operator_hook[index]);
         if (!operators[index]) operators[index] = find_in_private_runtime(operator_name[index]);
+        tly_tag_resume_thread();
         errno = saved;
     }
     return operators[index];
