@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-TIMEOUT_S = 180
+TIMEOUT_S = 120
 
 
 class Failed(Exception):

@@ -34,7 +34,7 @@ class Workloads:
         path = self._path("work.sql")
         if not os.path.exists(path):
             with open(path, "w") as out:
-                out.write(SQL.replace("{rows}", "40000" if self.quick else "120000"))
+                out.write(SQL.replace("{rows}", "40000" if self.quick else "100000"))
         return path
 
     def preprocessed(self):
@@ -62,7 +62,7 @@ class Workloads:
         words = ["memory", "block", "owner", "tree", "node", "thread", "ledger", "byte", "page", "stack", "path", "name"]
         files = [[" ".join(rng.choices(words, k=8)) for _ in range(300)] for _ in range(40)]
         out = []
-        for commit in range(150 if self.quick else 600):
+        for commit in range(150 if self.quick else 500):
             message = f"change {commit}"
             out.append(f"commit refs/heads/main\ncommitter A <a@example.org> {1700000000 + commit * 60} +0000\n"
                        f"data {len(message)}\n{message}\n")
