@@ -93,6 +93,7 @@ static void take_signals(void) {
     handle(SIGCHLD, wake_up, NULL);
     handle(SIGCONT, wake_up, NULL);
     handle(SIGPIPE, SIG_IGN, NULL); /* of our own summary */
+    handle(SIGXFSZ, SIG_IGN, NULL); /* of our own recordings: they fail, we do not */
 }
 
 void tly_launch_release(void) {

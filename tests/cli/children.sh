@@ -13,10 +13,10 @@ mkdir exec && cd exec
 (ulimit -n 32; exec "$TALLY" run --auto-tags=none -- "$TOOLS/family" $count) 2>err.txt &
 pid=$!
 most=0
-while [ -d /proc/$pid/fd ] && kill -0 $pid 2>/dev/null; do
+while grep -q "^State:.[^Z]" /proc/$pid/status 2>/dev/null; do
     open=$(ls /proc/$pid/fd 2>/dev/null | wc -l)
     [ "$open" -gt "$most" ] && most=$open
-    sleep 0.1
+    sleep 0.02
 done
 wait $pid
 same "exec: status" $? 0
