@@ -64,7 +64,11 @@ def wait(process, start, what):
 
     previous = signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, max(0.001, TIMEOUT_S - (time.monotonic() - start)))
-    _, status, usage = os.wait4(process.pid, 0)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except KeyboardInterrupt:
+        process.kill()
+        raise
     wall_s = time.monotonic() - start
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, previous)
