@@ -238,7 +238,7 @@ static void unmatched(const struct passage *passage) {
 
 static struct tly_taken take(void *block) {
     struct tly_taken taken = {0, 0, 0, 0, false};
-    uint32_t *piece = *tly_map_piece_of((uintptr_t)block);
+    uint32_t *piece = tly_map_piece((uintptr_t)block);
     if (piece) taken.found = tly_map_take(piece + tly_map_index((uintptr_t)block), &taken.size, &taken.node);
     return taken;
 }
@@ -294,7 +294,7 @@ void tly_account_free(void *block) {
 }
 
 bool tly_account_knows(const void *block) {
-    const uint32_t *piece = *tly_map_piece_of((uintptr_t)block);
+    const uint32_t *piece = tly_map_piece((uintptr_t)block);
     return piece && piece[tly_map_index((uintptr_t)block)] != 0;
 }
 

@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) enum tly_fast tly_fast_alloc(void *
         node = slot->result;
     }
     uintptr_t address = (uintptr_t)block;
-    uint32_t *piece = tly_map_piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_PIECES - 1)];
+    uint32_t *piece = tly_map_even_piece(address);
     struct tly_seg *seg = thread->segs[node >> TLY_SEG_SHIFT];
     if (__builtin_expect(piece == NULL || seg == NULL || (address & 8) != 0, 0)) return TLY_FAST_GENERAL;
     uint32_t *entry = piece + tly_map_index(address);
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) enum tly_fast tly_fast_free(void *b
     if (__builtin_expect(generation != thread->generation, 0))
         return generation == TLY_GENERATION_OFF ? TLY_FAST_DONE : TLY_FAST_GENERAL;
     uintptr_t address = (uintptr_t)block;
-    uint32_t *piece = tly_map_piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_PIECES - 1)];
+    uint32_t *piece = tly_map_even_piece(address);
     if (__builtin_expect(piece == NULL || (address & 8) != 0, 0)) return TLY_FAST_GENERAL;
     uint32_t *entry = piece + tly_map_index(address), word = *entry;
     if (__builtin_expect((int32_t)word <= 0, 0)) return TLY_FAST_GENERAL;
@@ -163,7 +163,7 @@ static inline bool tly_fast_take(void *block, struct tly_taken *taken) {
     struct tly_thread *thread = &tly_self;
     uint32_t generation = atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed);
     uintptr_t address = (uintptr_t)block;
-    uint32_t *piece = tly_map_piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_PIECES - 1)];
+    uint32_t *piece = tly_map_even_piece(address);
     if (generation != thread->generation || piece == NULL || (address & 8) != 0) return false;
     uint32_t *entry = piece + tly_map_index(address), word = *entry;
     if ((int32_t)word <= 0) return false;

@@ -19,32 +19,41 @@ enum { PAGE = 4096 /* of the walk, whatever the kernel's */, PIECE_PAGES = TLY_M
 #define KIND_HUGE 0xa0000000u
 #define KIND_TINY 0xc0000000u
 
-uint32_t *tly_map_piece[2 * TLY_MAP_PIECES];
+struct tly_map_table *tly_map_root[2 * TLY_MAP_ROOTS];
 
-/* Pieces in use, for wipe and walk: indices into tly_map_piece, plus 1. Enough for 8 TiB of heap; blocks beyond are
- * counted as untracked. */
-enum { PIECES_MOST = 1 << 17 };
+/* Pieces in use, for wipe and walk. Enough for 4 TiB of heap; blocks beyond are counted as untracked. */
+enum { PIECES_MOST = 1 << 16 };
 static _Atomic uint32_t piece_count;
-static uint32_t piece_list[PIECES_MOST];
+static _Atomic(uint32_t *) piece_list[PIECES_MOST];
+
+/* Puts newly mapped memory at `place`, unless another thread was quicker. What is there then; NULL: no memory. */
+static void *install(void *place, size_t bytes, bool *ours) {
+    void *expected = NULL, *memory = tly_map_reserve(bytes);
+    *ours = memory &&
+            __atomic_compare_exchange_n((void **)place, &expected, memory, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    if (memory && !*ours) munmap(memory, bytes);
+    return *ours ? memory : expected;
+}
 
 uint32_t *tly_map_entry_new(uintptr_t address) {
-    uint32_t **place = tly_map_piece_of(address);
     if (atomic_load_explicit(&piece_count, memory_order_relaxed) >= PIECES_MOST - 1024) return NULL;
-    uint32_t *piece = tly_map_reserve(TLY_MAP_PIECE_BYTES);
-    if (!piece) return NULL;
+    uint32_t root = address >> (TLY_MAP_PIECE_BITS + TLY_MAP_TABLE_BITS) & (TLY_MAP_ROOTS - 1);
+    struct tly_map_table **root_place = &tly_map_root[(address & 8 ? TLY_MAP_ROOTS : 0) + root], *table = *root_place;
     int saved = errno;
-    madvise(piece, TLY_MAP_PIECE_BYTES, MADV_DONTDUMP);
-    errno = saved;
-    uint32_t *expected = NULL;
-    if (__atomic_compare_exchange_n(place, &expected, piece, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        uint32_t at = atomic_fetch_add(&piece_count, 1);
-        __atomic_store_n(&piece_list[at], (uint32_t)(place - tly_map_piece) + 1, __ATOMIC_RELEASE);
-        tly_map_count(TLY_OWN_BLOCK_MAP, PAGE); /* the page about to be touched; tly_map_measure knows better */
-    } else {
-        munmap(piece, TLY_MAP_PIECE_BYTES);
-        piece = expected;
+    bool ours;
+    if (!table) table = install(root_place, sizeof *table, &ours);
+    uint32_t *piece = NULL;
+    if (table) {
+        uint32_t **place = &table->piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_TABLE_PIECES - 1)];
+        piece = install(place, TLY_MAP_PIECE_BYTES, &ours);
+        if (ours) {
+            madvise(piece, TLY_MAP_PIECE_BYTES, MADV_DONTDUMP);
+            atomic_store(&piece_list[atomic_fetch_add(&piece_count, 1)], piece);
+            tly_map_count(TLY_OWN_BLOCK_MAP, PAGE); /* the page about to be touched; tly_map_measure knows better */
+        }
     }
-    return piece + tly_map_index(address);
+    errno = saved;
+    return piece ? piece + tly_map_index(address) : NULL;
 }
 
 bool tly_map_write_wide(uint32_t *entry, uint64_t size, uint32_t node) {
@@ -103,10 +112,7 @@ uint32_t *tly_map_owner(uint32_t *entry, size_t room) {
     return NULL;
 }
 
-static uint32_t *piece_at(uint32_t i) {
-    uint32_t which = __atomic_load_n(&piece_list[i], __ATOMIC_ACQUIRE);
-    return which ? tly_map_piece[which - 1] : NULL;
-}
+static uint32_t *piece_at(uint32_t i) { return atomic_load(&piece_list[i]); }
 
 void tly_map_wipe(void) {
     uint32_t count = atomic_load(&piece_count);

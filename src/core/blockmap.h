@@ -1,8 +1,8 @@
 /*
  * blockmap.h - address of a live block -> (node, requested size).
  *
- * Two levels: a table of 64 MiB pieces of address space (in .bss, so finding it costs no load), each with 4 bytes per
- * 16 bytes of address. An entry is written by the thread that was just given the block and removed by the one that
+ * Pieces of 64 MiB address space, each with 4 bytes per 16 bytes of address, are found through a small root in .bss (its
+ * address is a constant) and one table for each 64 GiB in use. An entry is written by the thread that was just given the block and removed by the one that
  * frees it; the allocator orders the two, so plain accesses suffice. Blocks that are only 8-aligned (8-byte size classes
  * of jemalloc, tcmalloc and mimalloc) use a second set of pieces, because two of them share 16 bytes.
  *
@@ -27,7 +27,9 @@
 #else
 #define TLY_MAP_ADDRESS_BITS 48
 #endif
-#define TLY_MAP_PIECES (1u << (TLY_MAP_ADDRESS_BITS - TLY_MAP_PIECE_BITS))
+#define TLY_MAP_TABLE_BITS 10
+#define TLY_MAP_TABLE_PIECES (1u << TLY_MAP_TABLE_BITS)
+#define TLY_MAP_ROOTS (1u << (TLY_MAP_ADDRESS_BITS - TLY_MAP_PIECE_BITS - TLY_MAP_TABLE_BITS))
 #define TLY_MAP_PIECE_ENTRIES (1u << (TLY_MAP_PIECE_BITS - 4))
 /* Two more entries, so that a wide entry at the end of a piece has its continuations. */
 #define TLY_MAP_PIECE_BYTES ((size_t)TLY_MAP_PIECE_ENTRIES * 4 + TLY_PAGE)
@@ -36,11 +38,23 @@
 #define TLY_NARROW_NODES (1u << 19)
 #define TLY_MAP_NODES (1u << 23)
 
-extern uint32_t *tly_map_piece[2 * TLY_MAP_PIECES] __attribute__((visibility("hidden")));
+struct tly_map_table {
+    uint32_t *piece[TLY_MAP_TABLE_PIECES];
+};
+/* The second half is for 8-aligned blocks. */
+extern struct tly_map_table *tly_map_root[2 * TLY_MAP_ROOTS] __attribute__((visibility("hidden")));
 
-static inline uint32_t **tly_map_piece_of(uintptr_t address) {
-    uintptr_t odd = (address & 8) << (TLY_MAP_ADDRESS_BITS - TLY_MAP_PIECE_BITS - 3);
-    return &tly_map_piece[(address >> TLY_MAP_PIECE_BITS & (TLY_MAP_PIECES - 1)) | odd];
+/* The piece of a 16-aligned address; NULL: there is none. */
+static inline uint32_t *tly_map_even_piece(uintptr_t address) {
+    const struct tly_map_table *table =
+        tly_map_root[address >> (TLY_MAP_PIECE_BITS + TLY_MAP_TABLE_BITS) & (TLY_MAP_ROOTS - 1)];
+    return table ? table->piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_TABLE_PIECES - 1)] : NULL;
+}
+/* The piece of any address. */
+static inline uint32_t *tly_map_piece(uintptr_t address) {
+    uint32_t root = address >> (TLY_MAP_PIECE_BITS + TLY_MAP_TABLE_BITS) & (TLY_MAP_ROOTS - 1);
+    const struct tly_map_table *table = tly_map_root[(address & 8 ? TLY_MAP_ROOTS : 0) + root];
+    return table ? table->piece[address >> TLY_MAP_PIECE_BITS & (TLY_MAP_TABLE_PIECES - 1)] : NULL;
 }
 static inline size_t tly_map_index(uintptr_t address) { return address >> 4 & (TLY_MAP_PIECE_ENTRIES - 1); }
 
@@ -48,7 +62,7 @@ static inline size_t tly_map_index(uintptr_t address) { return address >> 4 & (T
 uint32_t *tly_map_entry_new(uintptr_t address);
 
 static inline uint32_t *tly_map_entry_for(uintptr_t address) {
-    uint32_t *piece = *tly_map_piece_of(address);
+    uint32_t *piece = tly_map_piece(address);
     if (__builtin_expect(piece == NULL, 0)) return tly_map_entry_new(address);
     return piece + tly_map_index(address);
 }

@@ -3,6 +3,7 @@
 #include "core/thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,11 +29,11 @@ struct block {
 };
 #define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + 2 * TLY_PAGE) /* estimate */
 
-static struct block *blocks[LEDGERS_MOST]; /* by ledger index */
-static _Atomic uint32_t blocks_end;        /* all in use are below */
-static struct tly_seg **shared_segs;       /* directory of the shared ledger */
-static _Atomic uint64_t free_ledgers;      /* head of the free list: change count << 32 | index + 1 */
-static uint64_t pool_bytes;                /* private segments may use that much of SEGS */
+static struct block **blocks;         /* by ledger index */
+static _Atomic uint32_t blocks_end;   /* all in use are below */
+static struct tly_seg **shared_segs;  /* directory of the shared ledger */
+static _Atomic uint64_t free_ledgers; /* head of the free list: change count << 32 | index + 1 */
+static uint64_t pool_bytes;           /* private segments may use that much of SEGS */
 static pthread_key_t exit_key;
 static bool have_exit_key;
 
@@ -40,7 +41,8 @@ static void detach(void *unused);
 
 int tly_threads_init(void) {
     shared_segs = tly_map_reserve(sizeof(struct tly_seg *) * (TLY_MAP_NODES >> TLY_SEG_SHIFT));
-    if (!shared_segs) return -ENOMEM;
+    blocks = tly_map_reserve(LEDGERS_MOST * sizeof *blocks);
+    if (!shared_segs || !blocks) return -ENOMEM;
     have_exit_key = pthread_key_create(&exit_key, detach) == 0;
     tly_threads_after_fork();
     return 0;
@@ -156,6 +158,8 @@ static void detach(void *unused) {
     (void)unused;
     struct tly_thread *thread = &tly_self;
     struct tly_ledger *ledger = thread->ledger;
+    /* Other keys' destructors may come after this one, and push tags: wait for the last round. */
+    if (++thread->end_rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(exit_key, thread) == 0) return;
     thread->generation = thread->known = TLY_GENERATION_NONE;
     thread->exited = true;
     if (!ledger) return;

@@ -53,6 +53,7 @@ struct tly_thread {
     uint32_t ledger_index;
     uint32_t off_radar;     /* allocations seen while off, not yet passed on */
     uint32_t paused_allocs; /* counted for the sake of looking at requests now and then */
+    uint32_t end_rounds;    /* of destructors of thread-specific data */
     uint64_t serial;        /* names the thread in tally_stack; 0: not given out yet */
 };
 

@@ -21,7 +21,7 @@ static bool power_of_two(size_t number) { return number != 0 && (number & (numbe
 static inline void *from_malloc(size_t size, size_t alignment) {
     if (alignment <= 1) return tly_real.malloc(size ? size : 1);
     if (!power_of_two(alignment) || size > SIZE_MAX / 2) return NULL; /* the library throws */
-    if (tly_operators_of_allocator) return tly_real.memalign(alignment, size);
+    if (tly_operators_of_allocator) return tly_real.memalign(alignment, size ? size : 1);
     size_t rounded = ((size ? size : 1) + alignment - 1) / alignment * alignment;
     return tly_real.aligned_alloc(alignment, rounded);
 }

@@ -130,15 +130,16 @@ static void add_up(const struct tly_view *view, struct tly_balance *out, uint32_
 
 int tly_view_balances(const struct tly_view *view, struct tly_balance *out, uint32_t nodes) {
     for (int attempt = 0; attempt < 100; attempt++) {
+        struct timespec pause = {0, 1000000};
+        if (attempt > 0) nanosleep(&pause, NULL);
         uint32_t epoch = atomic_load_explicit(&view->region->epoch, memory_order_acquire);
+        if (epoch % 2 != 0) continue; /* a clear is under way, or was when the process was killed */
         memset(out, 0, nodes * sizeof *out);
         add_up(view, out, nodes, tly_view_count(view, TLY_SEC_SEGS), true);
         atomic_thread_fence(memory_order_seq_cst);
         add_up(view, out, nodes, tly_view_count(view, TLY_SEC_SEGS), false);
         atomic_thread_fence(memory_order_acquire);
-        if (epoch % 2 == 0 && atomic_load_explicit(&view->region->epoch, memory_order_relaxed) == epoch) return 0;
-        struct timespec pause = {0, 1000000};
-        nanosleep(&pause, NULL);
+        if (atomic_load_explicit(&view->region->epoch, memory_order_relaxed) == epoch) return 0;
     }
     return -EAGAIN;
 }
