@@ -56,6 +56,15 @@ plain) compare : exact ;;
 address-space) compare 'ulimit -v 200000' exact ;;
 address-space-small) compare 'ulimit -v 40000' may-fail ;;
 file-size-0) compare 'ulimit -f 0' may-fail ;;
+broken-stderr)
+    # a line has to be said, and nobody reads it: no reason to die
+    mkfifo pipe
+    : <pipe &
+    with=0
+    sh -c 'exec 2>pipe; sleep 0.2; TALLY_CONF=nonsense:1 LD_PRELOAD=$TALLY_LIB exec "$@"' sh "$program" return >with.out || with=$?
+    same_number "exit status" $with 3
+    [ "$(cat with.out)" = "ends by return" ] || fail "the output differs: $(cat with.out)"
+    ;;
 file-size) compare 'ulimit -f 2048' may-fail ;;
 descriptors) compare 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4' exact ;;
 closed-standard) compare 'exec <&- 3>&-' exact ;;
