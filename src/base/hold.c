@@ -4,28 +4,32 @@
 #include <errno.h>
 #include <time.h>
 
-void tly_hold_begin(struct tly_hold *hold, int signal_number) {
+static const int held[] = {SIGPIPE, SIGXFSZ};
+enum { HELD = sizeof held / sizeof *held };
+
+void tly_hold_begin(struct tly_hold *hold) {
     int saved = errno;
-    sigset_t one, pending;
-    hold->number = signal_number;
-    sigemptyset(&pending);
-    sigpending(&pending);
-    hold->was_pending = sigismember(&pending, signal_number);
-    sigemptyset(&one);
-    sigaddset(&one, signal_number);
-    pthread_sigmask(SIG_BLOCK, &one, &hold->before);
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < HELD; i++)
+        sigaddset(&set, held[i]);
+    sigemptyset(&hold->pending);
+    sigpending(&hold->pending);
+    pthread_sigmask(SIG_BLOCK, &set, &hold->before);
     errno = saved;
 }
 
 void tly_hold_end(struct tly_hold *hold) {
     int saved = errno;
-    sigset_t one;
     const struct timespec at_once = {0, 0};
-    sigemptyset(&one);
-    sigaddset(&one, hold->number);
-    if (!hold->was_pending)
+    for (int i = 0; i < HELD; i++) {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, held[i]);
+        if (sigismember(&hold->pending, held[i])) continue; /* was there before us */
         while (sigtimedwait(&one, NULL, &at_once) < 0 && errno == EINTR) {
         }
+    }
     pthread_sigmask(SIG_SETMASK, &hold->before, NULL);
     errno = saved;
 }

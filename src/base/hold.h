@@ -11,12 +11,10 @@
 #include <signal.h>
 
 struct tly_hold {
-    sigset_t before;
-    int number;
-    int was_pending;
+    sigset_t before, pending;
 };
 
-void tly_hold_begin(struct tly_hold *hold, int signal_number);
+void tly_hold_begin(struct tly_hold *hold);
 void tly_hold_end(struct tly_hold *hold);
 
 #endif

@@ -82,7 +82,7 @@ static void say_list(const char *part, va_list parts) {
         tly_text_add(&text, part);
     line[text.length] = '\n';
     struct tly_hold hold;
-    tly_hold_begin(&hold, SIGPIPE);
+    tly_hold_begin(&hold);
     ssize_t written = is_still_ours() ? write(STDERR_FILENO, line, text.length + 1) : 0;
     (void)written; /* nobody to tell */
     tly_hold_end(&hold);

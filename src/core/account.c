@@ -47,7 +47,6 @@ static void pass_on(struct tly_ledger *ledger) {
     int64_t total = atomic_fetch_add_explicit(&tly_region->total_bytes, change, memory_order_relaxed) + change;
     if (change > 0) raise_peak(total);
     tly_add(&ledger->events, 1);
-    if (atomic_load_explicit(&ledger->events, memory_order_relaxed) % 4096 == 0) tly_map_measure();
 }
 
 /* `block` is handed back for the sake of the hooks' tail calls. */
@@ -56,7 +55,10 @@ void *tly_account_event(void *block) {
     struct tly_ledger *ledger = tly_self.ledger;
     if (ledger) {
         tly_busy_begin(ledger);
-        if (atomic_load(&tly_gate_page.free) == tly_self.known) pass_on(ledger);
+        if (atomic_load(&tly_gate_page.free) == tly_self.known) {
+            pass_on(ledger);
+            if (block) tly_map_note((uintptr_t)block);
+        }
         tly_busy_end(ledger);
     }
     tly_hooks_of_runtime.poll();
@@ -86,22 +88,23 @@ static uint32_t compose(uint32_t node, uintptr_t caller, uint32_t auto_tags) {
 }
 
 void tly_path_remember(struct tly_thread *thread, uint32_t node, uintptr_t address, uint32_t result) {
-    if (thread->guard) return; /* we interrupted the writing of a slot */
-    thread->guard = true;
-    atomic_signal_fence(memory_order_seq_cst);
     struct tly_path_set *set = tly_path_set_of(thread, node, address);
-    set->slot[1] = set->slot[0];
-    set->slot[0] = (struct tly_path_slot){address, node, result};
-    atomic_signal_fence(memory_order_seq_cst);
-    thread->guard = false;
+    const tly_pair first = tly_pair_load(&set->slot[0]);
+    tly_pair_store(&set->slot[1], first[0], (uint32_t)first[1], (uint32_t)(first[1] >> 32));
+    tly_pair_store(&set->slot[0], address, node, result);
+}
+
+static bool is_paused(const struct tly_thread *thread) {
+    return thread->pause_depth > 0 || atomic_load_explicit(&tly_gate_state.paused_all, memory_order_relaxed) > 0;
 }
 
 static uint32_t billed_node(struct tly_thread *thread, void *caller) {
-    uint32_t node = thread->node;
-    if (!thread->auto_tags || node == TLY_NODE_PAUSED) return node;
-    const struct tly_path_slot *known = tly_path_find(thread, node, (uintptr_t)caller);
-    if (known) return known->result;
-    uint32_t result = compose(node, (uintptr_t)caller, thread->auto_tags);
+    if (is_paused(thread)) return TLY_NODE_PAUSED;
+    uint32_t node = thread->tag_node;
+    if (!thread->auto_tags) return node;
+    uint32_t result = tly_path_find(thread, node, (uintptr_t)caller);
+    if (result != TLY_PATH_UNKNOWN) return result;
+    result = compose(node, (uintptr_t)caller, thread->auto_tags);
     tly_path_remember(thread, node, (uintptr_t)caller, result);
     return result;
 }
@@ -149,8 +152,7 @@ static void shared_close(uint32_t node, uint64_t bytes) {
 
 static uint32_t node_of_shared(struct tly_thread *thread, void *caller) {
     uint32_t auto_tags = atomic_load_explicit(&tly_gate_state.auto_tags, memory_order_relaxed);
-    bool paused = thread->pause_depth > 0 || atomic_load_explicit(&tly_gate_state.paused_all, memory_order_relaxed) > 0;
-    return compose(paused ? TLY_NODE_PAUSED : thread->tag_node, (uintptr_t)caller, auto_tags);
+    return compose(is_paused(thread) ? TLY_NODE_PAUSED : thread->tag_node, (uintptr_t)caller, auto_tags);
 }
 
 /* ---- the general case: with the thread's own ledger or the shared one, any size, any node ------------------------- */
@@ -171,10 +173,11 @@ static void replaced(uint32_t *entry, size_t index) {
 struct passage {
     struct tly_thread *own; /* NULL: the shared ledger */
     bool open, event;
+    void *block; /* just billed */
 };
 
 static struct passage enter(const _Atomic uint32_t *gate) {
-    struct passage passage = {NULL, false, false};
+    struct passage passage = {NULL, false, false, NULL};
     struct tly_thread *thread = &tly_self;
     while (tly_thread_ready(thread)) {
         tly_busy_begin(thread->ledger);
@@ -199,7 +202,7 @@ static void leave(struct passage *passage) {
         return;
     }
     tly_busy_end(passage->own->ledger);
-    if (passage->event) tly_account_event(NULL);
+    if (passage->event) tly_account_event(passage->block);
 }
 
 static void bill(struct passage *passage, uint32_t node, uint64_t size) {
@@ -260,6 +263,7 @@ static void insert(struct passage *passage, void *block, size_t size, void *call
         bill(passage, node, size);
     else
         untracked();
+    passage->block = block;
 }
 
 void *tly_account_alloc(void *block, size_t size, void *caller) {

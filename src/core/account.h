@@ -47,11 +47,14 @@ static inline struct tly_path_set *tly_path_set_of(struct tly_thread *thread, ui
 }
 _Static_assert(TLY_PATH_SETS == 1u << (64 - 54), "the shift in tly_path_set_of");
 
-/* What the cache knows of (node, address); NULL: nothing. */
-static inline const struct tly_path_slot *tly_path_find(struct tly_thread *thread, uint32_t node, uintptr_t address) {
+#define TLY_PATH_UNKNOWN UINT32_MAX
+/* What the cache knows of (node, address). */
+static inline uint32_t tly_path_find(struct tly_thread *thread, uint32_t node, uintptr_t address) {
     const struct tly_path_set *set = tly_path_set_of(thread, node, address);
-    const struct tly_path_slot *slot = &set->slot[set->slot[0].address != address || set->slot[0].node != node];
-    return __builtin_expect(slot->address == address && slot->node == node, 1) ? slot : NULL;
+    tly_pair slot = tly_pair_load(&set->slot[0]);
+    if (__builtin_expect(slot[0] == address && (uint32_t)slot[1] == node, 1)) return (uint32_t)(slot[1] >> 32);
+    slot = tly_pair_load(&set->slot[1]);
+    return slot[0] == address && (uint32_t)slot[1] == node ? (uint32_t)(slot[1] >> 32) : TLY_PATH_UNKNOWN;
 }
 
 /* A passage in which the thread changes its account; clear waits for its end. A signal handler may nest one inside.
@@ -85,11 +88,10 @@ static inline __attribute__((always_inline)) enum tly_fast tly_fast_alloc(void *
         if (generation == TLY_GENERATION_OFF && ++thread->off_radar < TLY_OFF_RADAR_BATCH) return TLY_FAST_DONE;
         return TLY_FAST_GENERAL;
     }
-    uint32_t node = thread->node;
+    uint32_t node = thread->tag_node;
     if (thread->auto_tags) {
-        const struct tly_path_slot *slot = tly_path_find(thread, node, (uintptr_t)caller);
-        if (__builtin_expect(slot == NULL, 0)) return TLY_FAST_GENERAL;
-        node = slot->result;
+        node = tly_path_find(thread, node, (uintptr_t)caller);
+        if (__builtin_expect(node == TLY_PATH_UNKNOWN, 0)) return TLY_FAST_GENERAL;
     }
     uintptr_t address = (uintptr_t)block;
     uint32_t *piece = tly_map_even_piece(address);

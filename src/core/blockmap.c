@@ -115,6 +115,7 @@ uint32_t *tly_map_owner(uint32_t *entry, size_t room) {
 static uint32_t *piece_at(uint32_t i) { return atomic_load(&piece_list[i]); }
 
 void tly_map_wipe(void) {
+    tly_map_set(TLY_OWN_BLOCK_MAP, 0);
     uint32_t count = atomic_load(&piece_count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t *piece = piece_at(i);
@@ -153,7 +154,7 @@ void tly_map_walk(void (*each)(void *context, uint64_t size, uint32_t node), voi
         const uint32_t *piece = piece_at(i);
         if (!piece) continue;
         touched_pages(piece, touched);
-        for (int page = 0; page < PIECE_PAGES - 1; page++)
+        for (int page = 0; page < (int)(TLY_MAP_PIECE_ENTRIES * 4 / PAGE); page++)
             if (touched[page]) walk_page(piece + (size_t)page * PAGE / 4, each, context);
     }
 }
@@ -175,6 +176,19 @@ void tly_map_usage(uint64_t *pages, uint64_t *pieces) {
         }
     }
     errno = saved;
+}
+
+/* A bit for each page of a piece stands behind its last entries. */
+void tly_map_note(uintptr_t address) {
+    uint32_t *piece = tly_map_piece(address);
+    if (!piece) return;
+    _Atomic uint64_t *noted = (_Atomic uint64_t *)(piece + TLY_MAP_PIECE_ENTRIES + 16);
+    size_t first = tly_map_index(address) * 4 / PAGE;
+    for (size_t page = first; page < first + 2 && page < TLY_MAP_PIECE_ENTRIES * 4 / PAGE; page++) {
+        uint64_t bit = (uint64_t)1 << page % 64;
+        if (!(atomic_fetch_or_explicit(&noted[page / 64], bit, memory_order_relaxed) & bit))
+            tly_map_count(TLY_OWN_BLOCK_MAP, PAGE);
+    }
 }
 
 void tly_map_measure(void) {

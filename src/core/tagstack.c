@@ -32,9 +32,9 @@ static uint32_t site_of_copy(struct tly_thread *thread, const char *name, bool r
     uint32_t bytes = name_bytes(name);
     uint64_t hash = tly_hash_bytes(name, bytes);
     uintptr_t address = SITE_MARK | hash;
-    const struct tly_path_slot *slot = ready ? tly_path_find(thread, ANY_NODE, address) : NULL;
-    if (slot && tly_site_is_tag(slot->result, name, bytes)) return slot->result;
-    uint32_t site = tly_site_of_name(TLY_SITE_TAG, name, bytes);
+    uint32_t site = ready ? tly_path_find(thread, ANY_NODE, address) : TLY_PATH_UNKNOWN;
+    if (site != TLY_PATH_UNKNOWN && tly_site_is_tag(site, name, bytes)) return site;
+    site = tly_site_of_name(TLY_SITE_TAG, name, bytes);
     if (ready && site != TLY_NONE) tly_path_remember(thread, ANY_NODE, address, site);
     return site;
 }
@@ -47,18 +47,12 @@ static uint32_t child_of_name(struct tly_thread *thread, const char *name, bool 
         site = site_of_copy(thread, name, ready);
         address = SITE_MARK | site;
     }
-    const struct tly_path_slot *slot = ready ? tly_path_find(thread, thread->tag_node, address) : NULL;
-    if (slot) return slot->result;
+    uint32_t child = ready ? tly_path_find(thread, thread->tag_node, address) : TLY_PATH_UNKNOWN;
+    if (child != TLY_PATH_UNKNOWN) return child;
     if (keep) site = tly_site_of_name(TLY_SITE_TAG, name, name_bytes(name));
-    uint32_t child = tly_node_child(thread->tag_node, site);
+    child = tly_node_child(thread->tag_node, site);
     if (ready && child != thread->tag_node) tly_path_remember(thread, thread->tag_node, address, child);
     return child;
-}
-
-/* Remembers the way back, and what was pushed, in one store: a signal handler that pushes and pops at the same depth
- * can come before or after it, not in between. */
-static inline void write_slot(struct tly_tag_slot *slot, uintptr_t address, uint32_t before, uint32_t node) {
-    *(volatile tly_tag_pair *)slot = (tly_tag_pair){address, (uint64_t)node << 32 | before};
 }
 
 static void push_node(struct tly_thread *thread, uintptr_t address, uint32_t node) {
@@ -67,7 +61,7 @@ static void push_node(struct tly_thread *thread, uintptr_t address, uint32_t nod
         count_one(&tly_region->index_overflow);
         node = thread->tag_node;
     } else {
-        write_slot(&thread->stack[thread->depth], address, thread->tag_node, node);
+        tly_pair_store(&thread->stack[thread->depth], address, thread->tag_node, node);
     }
     tly_tag_step_up(thread, node);
 }
@@ -119,9 +113,9 @@ int tly_tag_rewind(const struct tly_position *position) {
     struct tly_thread *thread = &tly_self;
     if (position->owner != thread->serial || thread->serial == 0 || position->depth > thread->depth) return -EINVAL;
     bool on_stack = position->depth < thread->depth && position->depth < thread->capacity;
-    uint32_t there = on_stack ? thread->stack[position->depth].before : thread->tag_node;
+    uint32_t there = on_stack ? (uint32_t)thread->stack[position->depth][1] : thread->tag_node;
     if (there != position->node) return -EINVAL;
-    tly_tag_set_node(thread, position->node);
+    thread->tag_node = position->node;
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth = position->depth;
     return 0;
@@ -131,7 +125,6 @@ void tly_tag_pause_thread(void) {
     struct tly_thread *thread = &tly_self;
     thread->pause_depth++;
     thread->generation = TLY_GENERATION_NONE;
-    thread->node = TLY_NODE_PAUSED;
 }
 
 void tly_tag_resume_thread(void) {
@@ -141,7 +134,6 @@ void tly_tag_resume_thread(void) {
         return;
     }
     if (--thread->pause_depth == 0 && atomic_load(&tly_gate_state.paused_all) <= 0) {
-        thread->node = thread->tag_node;
         thread->generation = thread->known;
     }
 }

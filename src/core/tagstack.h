@@ -8,19 +8,11 @@
 
 #include "core/thread.h"
 
-/* A slot as one word: written and read by one instruction each, because a signal handler may use the same slot. */
-typedef uint64_t tly_tag_pair __attribute__((vector_size(16), may_alias));
-
-static inline void tly_tag_set_node(struct tly_thread *thread, uint32_t node) {
-    if (thread->node == thread->tag_node) thread->node = node; /* else paused */
-    thread->tag_node = node;
-}
-
 static inline void tly_tag_step_up(struct tly_thread *thread, uint32_t node) {
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth++;
     atomic_signal_fence(memory_order_seq_cst);
-    tly_tag_set_node(thread, node);
+    thread->tag_node = node;
 }
 
 uint32_t tly_tag_push_slow(const char *name);
@@ -35,7 +27,7 @@ static inline uint32_t tly_tag_push(const char *name) {
     if (__builtin_expect(depth < thread->capacity &&
                              thread->known == atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed),
                          1)) {
-        const tly_tag_pair last = *(volatile tly_tag_pair *)&thread->stack[depth];
+        const tly_pair last = tly_pair_load(&thread->stack[depth]);
         if (__builtin_expect(last[0] == (uintptr_t)name && (uint32_t)last[1] == thread->tag_node, 1)) {
             tly_tag_step_up(thread, (uint32_t)(last[1] >> 32));
             return depth + 1;
@@ -50,7 +42,7 @@ uint32_t tly_tag_push_copy(const char *name);
 static inline bool tly_tag_pop_to(uint32_t depth) {
     struct tly_thread *thread = &tly_self;
     if (__builtin_expect(depth >= thread->depth, 0)) return tly_tag_pop_error();
-    if (__builtin_expect(depth < thread->capacity, 1)) tly_tag_set_node(thread, thread->stack[depth].before);
+    if (__builtin_expect(depth < thread->capacity, 1)) thread->tag_node = (uint32_t)thread->stack[depth][1];
     atomic_signal_fence(memory_order_seq_cst);
     thread->depth = depth;
     return true;

@@ -25,7 +25,7 @@ enum { LEDGERS_MOST = 1 << 16 };
 struct block {
     struct tly_seg *segs[TLY_MAP_NODES >> TLY_SEG_SHIFT];
     struct tly_path_set paths[TLY_PATH_SETS];
-    struct tly_tag_slot stack[TLY_TAG_LEVELS];
+    tly_tag_slot stack[TLY_TAG_LEVELS];
 };
 #define BLOCK_TOUCHED (sizeof(struct tly_path_set) * TLY_PATH_SETS + 2 * TLY_PAGE) /* estimate */
 
@@ -178,8 +178,10 @@ static void detach(void *unused) {
  * run of untouched slots: a single one can be a NULL that was pushed.) */
 static void forget_literals(struct tly_thread *thread) {
     for (uint32_t i = 0, untouched = 0; i < thread->capacity && untouched < 256; i++) {
-        untouched = thread->stack[i].address == 0 ? untouched + 1 : 0;
-        if (untouched == 0) thread->stack[i].address = TLY_NO_LITERAL;
+        const tly_pair slot = tly_pair_load(&thread->stack[i]);
+        untouched = slot[0] == 0 ? untouched + 1 : 0;
+        if (untouched == 0)
+            tly_pair_store(&thread->stack[i], TLY_NO_LITERAL, (uint32_t)slot[1], (uint32_t)(slot[1] >> 32));
     }
 }
 
@@ -198,13 +200,10 @@ bool tly_thread_ready(struct tly_thread *thread) {
     bool ready = false;
     if (generation >= TLY_GENERATION_FIRST && (thread->ledger || attach(thread))) {
         /* what was cached under other rules is void */
-        thread->guard = true;
         memset(thread->paths, 0, sizeof(struct tly_path_set) * TLY_PATH_SETS);
-        thread->guard = false;
         forget_literals(thread);
         thread->auto_tags = atomic_load(&tly_gate_state.auto_tags);
         bool paused = thread->pause_depth > 0 || atomic_load(&tly_gate_state.paused_all) > 0;
-        thread->node = paused ? TLY_NODE_PAUSED : thread->tag_node;
         atomic_signal_fence(memory_order_seq_cst);
         thread->known = generation;
         thread->generation = paused ? TLY_GENERATION_NONE : generation;

@@ -18,22 +18,24 @@
 
 #define TLY_PATH_SETS 1024u /* sets of two slots each: 32 KiB a thread */
 
-/* (node, caller) -> the node that is billed, or (node, name's address) -> the node of the pushed tag. */
-struct tly_path_slot {
-    uintptr_t address;
-    uint32_t node;
-    uint32_t result;
-};
+/* Two words that are read by one instruction and written by one: a signal handler on the same thread finds the old ones
+ * or the new ones, never a mixture. (Plain 16-byte loads and stores: no other thread looks at them.) */
+typedef uint64_t tly_pair __attribute__((vector_size(16), may_alias));
+static inline tly_pair tly_pair_load(const tly_pair *from) { return *(const volatile tly_pair *)from; }
+static inline void tly_pair_store(tly_pair *to, uint64_t word, uint32_t low, uint32_t high) {
+    *(volatile tly_pair *)to = (tly_pair){word, (uint64_t)high << 32 | low};
+}
+
+/* (node, caller) -> the node that is billed, or (node, name's address) -> the node of the pushed tag: address; node and,
+ * in the upper half, the result. */
 struct tly_path_set {
-    struct tly_path_slot slot[2];
+    tly_pair slot[2];
 };
 
-/* One level of the tag stack. It stays as it is after the pop: the next push at this depth is mostly the same. */
-struct tly_tag_slot {
-    uintptr_t address; /* of the pushed literal; TLY_NO_LITERAL: of anything else */
-    uint32_t before;   /* node below which it was pushed: where the pop leads back to */
-    uint32_t node;
-};
+/* One level of the tag stack: the address of the pushed literal (TLY_NO_LITERAL: of anything else); the node below which
+ * it was pushed, to which the pop leads back, and in the upper half its node. It stays as it is after the pop: the next push
+ * at this depth is mostly the same. */
+typedef tly_pair tly_tag_slot;
 #define TLY_NO_LITERAL ((uintptr_t)1)
 /* Deeper tags are counted (index_overflow) and billed to the node of this level. Only what is used is ever touched. */
 #define TLY_TAG_LEVELS 65536u
@@ -41,15 +43,14 @@ struct tly_tag_slot {
 struct tly_thread {
     uint32_t generation; /* equal to the gate's: the fast path may be used (not while paused) */
     uint32_t known;      /* the generation whose rules the fields below follow */
-    uint32_t node;       /* billed: tag_node, or TLY_NODE_PAUSED while paused */
     uint32_t auto_tags;
-    bool attaching, exited, guard; /* guard: caches are being written; a nested signal handler leaves them alone */
+    bool attaching, exited;
     struct tly_ledger *ledger;
     struct tly_seg **segs; /* [node >> TLY_SEG_SHIFT], NULL: not yet */
     struct tly_path_set *paths;
     uint32_t tag_node, depth, capacity; /* the tag stack; tag_node is the node of its top; capacity 0: no stack */
     uint32_t pause_depth, pause_all_held;
-    struct tly_tag_slot *stack;
+    tly_tag_slot *stack;
     uint32_t ledger_index;
     uint32_t off_radar;     /* allocations seen while off, not yet passed on */
     uint32_t paused_allocs; /* counted for the sake of looking at requests now and then */

@@ -178,6 +178,7 @@ static bool passes_on(void *first) {
 void tly_real_resolve(void) {
     if (atomic_exchange(&resolving, true)) return;
     int saved = errno;
+    uint32_t seen = tly_self.off_radar;
     tly_process_early();
     void *first = tly_real_first("malloc");
     behind = first != NULL && tly_real_file_of(first) != tly_real_file_of((void *)tly_hook_malloc) && !passes_on(first);
@@ -207,6 +208,7 @@ void tly_real_resolve(void) {
     if (behind)
         tly_process_unreachable(allocator_file == file_of_program() ? "the program has an allocator linked in"
                                                                     : tly_reroute(allocator_file));
+    tly_self.off_radar = seen; /* what the loader allocated for us does not count */
     tly_process_init();
     errno = saved;
 }

@@ -115,6 +115,7 @@ void tally_pause_all_end(void) {
 int tally_snapshot_write(const char *path) {
     if (!path || !path[0]) return tly_error(EINVAL, "tally_snapshot_write: no path");
     if (!tly_process_ready()) return tly_error(ENOSYS, "tally_snapshot_write: the accounting was never started");
+    tly_map_measure();
     int saved = errno, result = tly_writeout(path);
     errno = saved;
     return result == 0 ? 0 : tly_error(-result, "tally_snapshot_write: the file could not be written");

@@ -406,7 +406,6 @@ __attribute__((destructor(101))) static void on_exit_handlers(void) {
     if (!atomic_load(&tly_gate_state.ready) || atomic_load(&tly_gate_page.free) == 0) return;
     for (int turn = 0; atomic_exchange(&polling, true) && turn < 1000; turn++)
         sched_yield(); /* a checkpoint ends first */
-    tly_map_measure();
     atomic_store(&tly_region->ended_ns, realtime_ns(CLOCK_REALTIME));
     uint32_t flags = atomic_fetch_or(&tly_region->flags, TLY_REGION_EXITED);
     if ((flags & TLY_REGION_COLLECTED) != 0 || tly_region->started_ns == 0 || options.output[0] == 0) {

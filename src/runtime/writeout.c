@@ -130,7 +130,7 @@ static int write_file(const char *path, const struct tly_view *view, const struc
     struct output out = {.fd = open_temporary(path, temporary, sizeof temporary)};
     if (out.fd < 0) return out.fd;
     struct tly_hold hold;
-    tly_hold_begin(&hold, SIGXFSZ);
+    tly_hold_begin(&hold);
     put_region(&out, view, balance, nodes);
     tly_hold_end(&hold);
     if (close(out.fd) != 0 && out.error == 0) out.error = errno;
