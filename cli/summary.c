@@ -124,8 +124,8 @@ void tly_summary_print(FILE *out, const struct tly_collector *collector) {
     qsort(order, count, sizeof *order, by_importance);
     bool has_main = count > 0 && order[0]->main;
     if (!has_main)
-        fputs("tally: the program itself left no account: it never allocated, or the library was kept out of it\n"
-              "tally:   (a changed LD_PRELOAD, another C library); 'tally doctor' says more\n",
+        fputs("tally: the program itself left no account: it never allocated, its account could not be kept outside it,\n"
+              "tally:   or the library was kept out of it (a changed LD_PRELOAD, another C library); see tally doctor\n",
               out);
     else
         print_main(out, collector, order[0]);

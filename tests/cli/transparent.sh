@@ -26,7 +26,7 @@ same "blocked signals" "$("$TOOLS/blocked" "$TALLY" run -q -o /dev/null -- grep 
     "$("$TOOLS/blocked" grep ^SigBlk /proc/self/status)"
 same "umask, limits, directory" "$(umask 027; ulimit -n 77; run sh -c 'umask; ulimit -n; pwd')" \
     "$(umask 027; ulimit -n 77; sh -c 'umask; ulimit -n; pwd')"
-same "environment" "$(run env | grep -v -e ^LD_PRELOAD= -e ^TALLY_ -e ^_= | sort)" "$(env | grep -v ^_= | sort)"
+same "environment" "$(run env | grep -v -e ^LD_PRELOAD= -e ^TALLY_ -e ^_= | sort)" "$(env | grep -v -e ^TALLY_ -e ^_= | sort)"
 same "process group" "$(run sh -c 'ps -o pgid= -p $$' | tr -d ' ')" "$(ps -o pgid= -p $$ | tr -d ' ')"
 same "output that nobody reads" "$( (run sh -c 'yes; echo $? >&2' | head -1) 2>/dev/null)" "y"
 same "preloads of the user's stay" "$(LD_PRELOAD=libm.so.6 "$TALLY" run -q -o /dev/null -- sh -c 'echo "$LD_PRELOAD"' | sed 's/.*tally[^:]*://')" "libm.so.6"
