@@ -23,6 +23,7 @@ static void fill_in_ending(struct tly_snapshot *snapshot, const struct tly_endin
     tly_snapshot_set_end(snapshot, ending->kind, ending->value);
     process->core_dumped = ending->core_dumped;
     if (ending->ended_ns) process->ended_ns = ending->ended_ns;
+    if (ending->kind != TLY_END_RUNNING && process->ended_ns) process->taken_ns = process->ended_ns;
     if (ending->wall_ns)
         process->wall_ns = ending->wall_ns;
     else if (ending->kind != TLY_END_RUNNING && process->ended_ns > process->loaded_ns)

@@ -47,6 +47,8 @@ static void print_help(void) {
 
 static void conf_problem(const char *line) { tly_complain("run", "TALLY_CONF: %s", line); }
 
+static void alias_problem(const char *line) { tly_complain("run", "PXR_TF_MALLOC_TAG_...: %s", line); }
+
 /* Returns the index of PROGRAM in argv, 0 after --help, or -1 after a complaint. */
 static int parse_flags(int argc, char **argv, struct tly_options *options) {
     static const char *const others[] = {"--help", "-o", "-q"};
@@ -215,6 +217,7 @@ int tly_cmd_run(int argc, char **argv) {
     tly_options_default(&options);
     options.auto_tags = TLY_AUTO_MODULE | TLY_AUTO_CALLER;
     const char *conf = getenv("TALLY_CONF");
+    tly_options_aliases(&options, environ, alias_problem);
     if (conf) tly_options_parse(&options, conf, conf_problem);
     int at = parse_flags(argc, argv, &options);
     if (at <= 0) return at == 0 ? 0 : TLY_EXIT_REFUSED;

@@ -231,6 +231,27 @@ void tly_options_parse(struct tly_options *options, const char *text, void (*pro
     }
 }
 
+void tly_options_aliases(struct tly_options *options, char *const *environment, void (*problem)(const char *line)) {
+    static const char prefix[] = "PXR_TF_MALLOC_TAG_";
+    static const struct {
+        const char *variable, *option;
+    } aliases[] = {{"EVENT_BUFFERS_MB=", "event_buffers_mb"},
+                   {"CONSOLIDATE_PERIOD_MS=", "consolidate_period_ms"},
+                   {"PATH_NODE_TABLE_MB=", "path_node_table_mb"}};
+    for (; *environment; environment++) {
+        if (strncmp(*environment, prefix, sizeof prefix - 1) != 0) continue;
+        const char *name = *environment + sizeof prefix - 1;
+        for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+            char error[TLY_OPTION_ERROR_BYTES];
+            size_t length = strlen(aliases[i].variable);
+            if (strncmp(name, aliases[i].variable, length) != 0) continue;
+            int result = tly_option_set(options, aliases[i].option, strlen(aliases[i].option), name + length,
+                                        strlen(name + length), error, sizeof error);
+            if (result != 0 && problem) problem(error);
+        }
+    }
+}
+
 /* Adds to a text that may be too long for its buffer; `*length` counts on. */
 static void put(char *out, size_t bytes, size_t *length, const char *from, size_t count) {
     for (size_t i = 0; i < count; i++, ++*length)

@@ -57,6 +57,11 @@ int tly_option_set(struct tly_options *options, const char *key, size_t key_byte
  * NULL) as a line without newline that is valid during the call, and changes nothing. */
 void tly_options_parse(struct tly_options *options, const char *text, void (*problem)(const char *line));
 
+/* Reads the variables of the reference's own settings, PXR_TF_MALLOC_TAG_EVENT_BUFFERS_MB, _CONSOLIDATE_PERIOD_MS and
+ * _PATH_NODE_TABLE_MB, out of `environment` ("NAME=value" texts, ended by NULL). To be called before
+ * tly_options_parse(), so that TALLY_CONF wins. */
+void tly_options_aliases(struct tly_options *options, char *const *environment, void (*problem)(const char *line));
+
 /* The opposite: what differs from the defaults, as tly_options_parse() reads it. Returns the length of the whole text;
  * if that is not less than `bytes`, it was cut. */
 size_t tly_options_write(const struct tly_options *options, char *out, size_t bytes);

@@ -145,6 +145,23 @@ static void written_is_read_again(void **state) {
     }
 }
 
+static void the_references_variables_are_aliases(void **state) {
+    (void)state;
+    char *environment[] = {"A=1",
+                           "PXR_TF_MALLOC_TAG_EVENT_BUFFERS_MB=17",
+                           "PXR_TF_MALLOC_TAG_CONSOLIDATE_PERIOD_MS=0",
+                           "PXR_TF_MALLOC_TAG_PATH_NODE_TABLE_MB=x",
+                           "PXR_TF_MALLOC_TAG_EVENT_BUFFERS_MBS=18",
+                           NULL};
+    parse("");
+    tly_options_aliases(&options, environment, note);
+    assert_int_equal(options.event_buffers_mb, 17);
+    assert_int_equal(options.consolidate_period_ms, 0);
+    assert_int_equal(options.path_node_table_mb, 128);
+    assert_int_equal(problem_count, 1);
+    assert_non_null(strstr(problems, "path_node_table_mb: \"x\" is not a whole number"));
+}
+
 static void distances(void **state) {
     (void)state;
     assert_int_equal(tly_suggest_distance("", 0, "abc", 3), 3);
@@ -171,6 +188,7 @@ int main(void) {
         cmocka_unit_test(long_texts_end_at_the_limit),
         cmocka_unit_test(written_is_read_again),
         cmocka_unit_test(distances),
+        cmocka_unit_test(the_references_variables_are_aliases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
