@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/say.h"
 #include "core/hooks_of_runtime.h"
 #include "core/module.h"
 #include "core/tag.h"
@@ -130,7 +131,14 @@ static void shared_change(int64_t change) {
     count(&shared_ledger()->events);
 }
 
-static void untracked(void) { count(&tly_thread_ledger()->untracked_allocs); }
+static void untracked(void) {
+    static _Atomic bool said;
+    count(&tly_thread_ledger()->untracked_allocs);
+    if (!atomic_exchange(&said, true))
+        tly_say("some allocations cannot be recorded: no more memory or address space for the account "
+                "(see ulimit -v and -d); reports say how many",
+                NULL);
+}
 
 static void shared_bill(uint32_t node, uint64_t bytes) {
     struct tly_cell *cell = tly_shared_cell(node);

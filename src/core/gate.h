@@ -27,7 +27,9 @@ struct tly_gate {
         };
         _Atomic uint64_t both; /* changed together */
     };
-    char rest[TLY_PAGE - 8];
+    _Atomic uint32_t child_begun;  /* in a forked child: a thread is making the region */
+    _Atomic uint32_t consolidator; /* the background thread runs in this process */
+    char rest[TLY_PAGE - 16];
 };
 extern struct tly_gate tly_gate_page __attribute__((visibility("hidden")));
 

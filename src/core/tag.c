@@ -24,6 +24,8 @@ struct node_key {
 
 static bool site_same(uint32_t id, const void *key) {
     const struct site_key *k = key;
+    /* A forked child's copy of the index can be newer than its copy of the records. */
+    if (id >= tly_site_count()) return false;
     const struct tly_site *site = tly_writer_site(id);
     if (atomic_load_explicit(&site->kind, memory_order_acquire) != k->kind || site->name_bytes != k->name_bytes ||
         site->module != k->module || site->value != k->value)
@@ -57,6 +59,7 @@ static void site_drop(uint32_t id) {
 
 static bool node_same(uint32_t id, const void *key) {
     const struct node_key *k = key;
+    if (id >= tly_node_count() + TLY_NODE_FIRST) return false; /* as for sites */
     const struct tly_node *node = tly_writer_node(id);
     return atomic_load_explicit(&node->site_plus_1, memory_order_acquire) == k->site + 1 && node->parent == k->parent;
 }

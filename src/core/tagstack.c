@@ -103,6 +103,7 @@ void tly_tag_position(struct tly_position *out) {
 }
 
 int tly_tag_override(uint32_t node) {
+    (void)tly_thread_ready(&tly_self); /* may be the first thing the thread does */
     if (!atomic_load(&tly_gate_state.ready)) return -ENOSYS;
     if (node == TLY_NODE_PAUSED || (node != TLY_NODE_ROOT && node >= tly_node_count() + TLY_NODE_FIRST)) return -EINVAL;
     push_node(&tly_self, TLY_NO_LITERAL, node);

@@ -14,7 +14,6 @@
 #include "core/tagstack.h"
 #include "runtime/process.h"
 
-static _Atomic int32_t running_in; /* pid, as a forked child has no such thread; 0: none */
 static int64_t period_ns;
 
 static void look(void) {
@@ -35,8 +34,8 @@ static void *run(void *unused) {
 }
 
 void tly_consolidator_start(int64_t period_ms) {
-    int32_t here = (int32_t)getpid(), before = atomic_load(&running_in);
-    if (period_ms <= 0 || before == here || !atomic_compare_exchange_strong(&running_in, &before, here)) return;
+    /* A forked child has no such thread: the word is in the page that is wiped there. */
+    if (period_ms <= 0 || atomic_exchange(&tly_gate_page.consolidator, 1)) return;
     period_ns = period_ms * 1000000;
     sigset_t all, old;
     sigfillset(&all);
@@ -48,7 +47,7 @@ void tly_consolidator_start(int64_t period_ms) {
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     tly_tag_resume_thread();
     if (error == 0) return;
-    atomic_store(&running_in, 0);
+    atomic_store(&tly_gate_page.consolidator, 0);
     tly_say_note("no background consolidator (", tly_errno_name(error), "): the peak is right to its stated bound only",
                  NULL);
 }

@@ -32,6 +32,7 @@ void tly_inherit_tables(void) {
         bool index = id == TLY_SEC_NODEIDX || id == TLY_SEC_SITEIDX;
         uint64_t bytes = atomic_load_explicit(index ? &from->committed_bytes : &from->used_bytes, memory_order_acquire);
         if (bytes > tly_writer_parent_bytes(id)) bytes = tly_writer_parent_bytes(id);
+        bytes -= bytes % from->record_bytes; /* whole records */
         if (id == TLY_SEC_NAMES) move_texts(bytes);
         if (!tly_writer_commit(id, bytes)) return;
         memcpy(tly_writer_base(id), (const char *)parent + from->offset, bytes);

@@ -208,11 +208,10 @@ static void give_region(void) {
     set_state(state);
 }
 
-/* One thread does it, others that come meanwhile wait: the gate stays shut till then. */
+/* One thread does it, others that come meanwhile wait: the gate stays shut till then. (The word is in the gate's page,
+ * which is wiped at each fork.) */
 static void forked(void) {
-    static _Atomic int32_t done_in; /* pid, as a child inherits what its parent noted */
-    int32_t here = (int32_t)getpid(), before = atomic_load(&done_in);
-    if (before != here && atomic_compare_exchange_strong(&done_in, &before, here)) {
+    if (atomic_exchange(&tly_gate_page.child_begun, 1) == 0) {
         give_region();
         return;
     }
