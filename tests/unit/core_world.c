@@ -23,7 +23,10 @@ _Atomic int world_polls, world_offs, world_forks;
 __attribute__((weak)) struct tly_hooks_of_runtime tly_hooks_of_runtime;
 
 static void poll_hook(void) { world_polls++; }
-static void off_hook(void) { world_offs++; }
+static void off_hook(void) {
+    world_offs++;
+    tly_self.off_radar = 0; /* as the real one does */
+}
 static void forked_hook(void) { world_forks++; }
 
 int world_setup(void **state) {
