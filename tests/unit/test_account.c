@@ -335,6 +335,7 @@ static void quota(void **state) {
     (void)state;
     on_node("quota");
     tly_account_event(NULL); /* from a clean slate */
+    tly_region->peak_bytes = tly_region->total_bytes;
     int64_t total = tly_region->total_bytes;
     int polls = world_polls;
     tly_account_made(world_block(26, 0), TLY_FLUSH_BYTES - 100, NULL);
