@@ -4,11 +4,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 
 #include "core/account.h"
 #include "core/gate.h"
@@ -310,45 +308,12 @@ static void any_sequence(void **state) {
     for (int i = 0; i < 300000; i++) any_step(&random);
 }
 
-/* Handlers that push and pop in balance, with names and depths of the program's own, at any instruction. */
-static _Atomic unsigned handled;
-static void handler(int signal) {
-    (void)signal;
-    int saved = errno;
-    unsigned n = handled++;
-    uint32_t scope = tly_tag_push("in the handler");
-    tly_tag_push(words[n & 3]);
-    tly_tag_push_copy(words[n >> 2 & 3]);
-    tly_tag_pop_to(scope ? scope - 1 : 0);
-    scope = tly_tag_push(words[n >> 4 & 3]);
-    tly_tag_pop_to(scope ? scope - 1 : 0);
-    errno = saved;
-}
-
-static void under_signals(void **state) {
-    (void)state;
-    uint64_t random = world_seed();
-    memset(&model, 0, sizeof model);
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
-    assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
-    struct itimerval every = {{0, 53}, {0, 53}}, never = {{0, 0}, {0, 0}};
-    handled = 0;
-    assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
-    for (int i = 0; i < 1000000 || handled < 200; i++) {
-        any_step(&random);
-        if (i > 50000000) break;
-    }
-    setitimer(ITIMER_REAL, &never, NULL);
-    sigaction(SIGALRM, &old, NULL);
-    assert_true(handled >= 200);
-}
-
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup(NAME, empty)
     const struct CMUnitTest tests[] = {
         TEST(push_and_pop), TEST(no_name),      TEST(other_names_at_one_depth), TEST(copies),
         TEST(long_names),   TEST(deep),         TEST(override),                 TEST(hand_over),
-        TEST(pause_thread), TEST(pause_all),    TEST(any_sequence),             TEST(under_signals),
+        TEST(pause_thread), TEST(pause_all),    TEST(any_sequence),
     };
     return cmocka_run_group_tests(tests, world_setup, NULL);
 }
