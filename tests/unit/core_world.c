@@ -29,12 +29,18 @@ static void off_hook(void) {
 }
 static void forked_hook(void) { world_forks++; }
 
+void world_state(uint32_t state) {
+    atomic_store(&tly_gate_state.state, state);
+    tly_gate_renew();
+}
+
 int world_setup(void **state) {
     (void)state;
     const struct tly_writer_sizes sizes = {(uint64_t)256 << 20, (uint64_t)16 << 20};
     tly_map_init();
     tly_hooks_of_runtime = (struct tly_hooks_of_runtime){poll_hook, off_hook, forked_hook};
     tly_gate_init();
+    if (tly_gate_page.free != TLY_GENERATION_OFF) return -1;
     if (tly_writer_create(NULL, &sizes) != 0 || tly_threads_init() != 0) return -1;
     tly_region->flush_bytes = TLY_FLUSH_BYTES;
     tly_threads_set_pool(sizes.ledger_pool_bytes);
@@ -42,7 +48,7 @@ int world_setup(void **state) {
     memcpy(tly_region->magic, TLY_REGION_MAGIC, sizeof tly_region->magic);
     atomic_store(&tly_gate_state.ready, true);
     atomic_store(&tly_region->state, TLY_STATE_ON);
-    tly_gate_set_state(TLY_STATE_ON);
+    world_state(TLY_STATE_ON);
     return 0;
 }
 

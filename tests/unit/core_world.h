@@ -20,6 +20,9 @@
 /* Makes an anonymous region, attaches nothing, tracking on. Once per process. cmocka's group setup. */
 int world_setup(void **state);
 
+/* Sets enum tly_state and shows it to the hooks. */
+void world_state(uint32_t state);
+
 /* What the core asked of the runtime. */
 extern _Atomic int world_polls, world_offs, world_forks;
 

@@ -15,11 +15,11 @@
 #include "region/writer.h"
 
 static struct tly_balance minus(struct tly_balance a, struct tly_balance b) {
-    return (struct tly_balance){a.alloc_bytes - b.alloc_bytes, a.alloc_blocks - b.alloc_blocks, a.free_bytes - b.free_bytes,
-                                a.free_blocks - b.free_blocks};
+    return (struct tly_balance){a.alloc_bytes - b.alloc_bytes, a.alloc_blocks - b.alloc_blocks,
+                                a.free_bytes - b.free_bytes, a.free_blocks - b.free_blocks};
 }
-static void expect(uint32_t node, struct tly_balance before, uint64_t alloc_bytes, uint64_t alloc_blocks, uint64_t free_bytes,
-                   uint64_t free_blocks) {
+static void expect(uint32_t node, struct tly_balance before, uint64_t alloc_bytes, uint64_t alloc_blocks,
+                   uint64_t free_bytes, uint64_t free_blocks) {
     struct tly_balance change = minus(world_balance(node), before);
     assert_int_equal(change.alloc_bytes, alloc_bytes);
     assert_int_equal(change.alloc_blocks, alloc_blocks);
@@ -73,7 +73,11 @@ static void *random_work(void *context) {
         bool live;
     } blocks[BLOCKS];
     memset(blocks, 0, sizeof blocks);
-    if (work->how == SHARED) tly_self.exited = true; /* past its last destructor: no ledger of its own */
+    CHECK(tly_thread_ready(&tly_self));
+    if (work->how == SHARED) { /* as if past its last destructor: no ledger of its own (but still its tags) */
+        tly_self.exited = true;
+        tly_self.generation = tly_self.known = TLY_GENERATION_NONE;
+    }
     for (uint32_t i = 0; i < NODES; i++) {
         char name[40];
         snprintf(name, sizeof name, "work %u.%u", work->range, i);
@@ -89,7 +93,8 @@ static void *random_work(void *context) {
         errno = 77;
         if (!blocks[i].live) {
             CHECK(tly_tag_override(work->node[n]) == 0);
-            void *same = work->how == GENERAL ? tly_account_alloc(block, size, NULL) : tly_account_made(block, size, NULL);
+            void *same =
+                work->how == GENERAL ? tly_account_alloc(block, size, NULL) : tly_account_made(block, size, NULL);
             CHECK(same == block);
             tly_tag_pop_to(tly_self.depth - 1);
             work->model[n].alloc_bytes += size;
@@ -163,7 +168,8 @@ static void side_by_side(void **state) {
         work[i].seed = seed + i;
         assert_int_equal(pthread_create(&threads[i], NULL, random_work, &work[i]), 0);
     }
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
     world_check();
     for (int i = 0; i < THREADS; i++)
         for (int n = 0; n < NODES; n++) {
@@ -186,7 +192,8 @@ static void high_nodes(void **state) {
     tly_account_made(world_block(20, 10), 100, NULL);
     tly_account_made(world_block(20, 20), 1ul << 30, NULL);
     expect(node, before, 108 + (1ul << 30), 3, 0, 0);
-    for (int i = 0; i < 3; i++) tly_account_gone(world_block(20, (uint64_t)i * 10));
+    for (int i = 0; i < 3; i++)
+        tly_account_gone(world_block(20, (uint64_t)i * 10));
     expect(node, before, 108 + (1ul << 30), 3, 108 + (1ul << 30), 3);
 }
 
@@ -222,15 +229,18 @@ static void missed(void **state) {
     struct tly_balance before = world_balance(node);
     uint64_t count = COUNTED(missed_frees);
     const uint64_t sizes[] = {10, 5000, 1ul << 30};
-    for (uint64_t i = 0; i < 3; i++) tly_account_made(world_block(22, i * 100 + 100), sizes[i], NULL);
+    for (uint64_t i = 0; i < 3; i++)
+        tly_account_made(world_block(22, i * 100 + 100), sizes[i], NULL);
     newer = on_node("missed, new");
     struct tly_balance newer_before = world_balance(newer);
     /* the same addresses again, or addresses inside the old ones */
-    for (uint64_t i = 0; i < 3; i++) tly_account_made(world_block(22, i * 100 + 100 + i), 20, NULL);
+    for (uint64_t i = 0; i < 3; i++)
+        tly_account_made(world_block(22, i * 100 + 100 + i), 20, NULL);
     assert_int_equal(COUNTED(missed_frees), count + 3);
     expect(node, before, 5010 + (1ul << 30), 3, 5010 + (1ul << 30), 3);
     expect(newer, newer_before, 60, 3, 0, 0);
-    for (uint64_t i = 0; i < 3; i++) tly_account_gone(world_block(22, i * 100 + 100 + i));
+    for (uint64_t i = 0; i < 3; i++)
+        tly_account_gone(world_block(22, i * 100 + 100 + i));
     expect(newer, newer_before, 60, 3, 60, 3);
     expect(node, before, 5010 + (1ul << 30), 3, 5010 + (1ul << 30), 3);
 }
@@ -269,7 +279,8 @@ static void reallocs(void **state) {
     tly_account_made(world_block(23, 70), 11, NULL);
     tly_account_made(world_block(23, 80), 22, NULL);
     before = world_balance(node);
-    struct tly_taken moved = tly_account_realloc_begin(world_block(23, 70)), failed = tly_account_realloc_begin(world_block(23, 80));
+    struct tly_taken moved = tly_account_realloc_begin(world_block(23, 70)),
+                     failed = tly_account_realloc_begin(world_block(23, 80));
     tly_region->epoch += 2;
     tly_account_realloc_end(moved, world_block(23, 70), world_block(23, 71), 33, NULL);
     tly_account_realloc_end(failed, world_block(23, 80), NULL, 44, NULL);
@@ -288,7 +299,8 @@ static void paused(void **state) {
     tly_account_made(world_block(24, 0), 10, NULL);
     tly_tag_pause_thread();
     const uint64_t sizes[] = {0, 20, 500, 5000, 1ul << 30};
-    for (uint64_t i = 0; i < 5; i++) tly_account_made(world_block(24, i * 50 + 50), sizes[i], NULL);
+    for (uint64_t i = 0; i < 5; i++)
+        tly_account_made(world_block(24, i * 50 + 50), sizes[i], NULL);
     tly_account_gone(world_block(24, 0)); /* billed before: taken off, paused or not */
     expect(node, before, 10, 1, 10, 1);
     struct tly_taken taken = tly_account_realloc_begin(world_block(24, 50));
@@ -296,7 +308,8 @@ static void paused(void **state) {
     tly_tag_resume_thread();
     expect(TLY_NODE_PAUSED, hidden, 5520 + (1ul << 30), 5, 0, 0);
     assert_int_equal(world_live_bytes(), live);
-    for (uint64_t i = 0; i < 5; i++) tly_account_gone(world_block(24, i * 50 + 50));
+    for (uint64_t i = 0; i < 5; i++)
+        tly_account_gone(world_block(24, i * 50 + 50));
     expect(TLY_NODE_PAUSED, hidden, 5520 + (1ul << 30), 5, 5520 + (1ul << 30), 5);
     assert_int_equal(COUNTED(unmatched_frees), unmatched_before);
     tly_account_made(world_block(24, 0), 1, NULL);
@@ -309,23 +322,24 @@ static void stopped_and_off(void **state) {
     struct tly_balance before = world_balance(node);
     tly_account_made(world_block(25, 0), 10, NULL);
     tly_account_made(world_block(25, 1), 10, NULL);
-    tly_gate_set_state(TLY_STATE_STOPPED);
+    world_state(TLY_STATE_STOPPED);
     int offs = world_offs;
     uint64_t unmatched_before = COUNTED(unmatched_frees);
-    for (uint64_t i = 0; i < 2 * TLY_OFF_RADAR_BATCH; i++) tly_account_made(world_block(25, 100 + i), 7, NULL);
+    for (uint64_t i = 0; i < 2 * TLY_OFF_RADAR_BATCH; i++)
+        tly_account_made(world_block(25, 100 + i), 7, NULL);
     assert_true(world_offs > offs && world_offs <= offs + 3);
     expect(node, before, 20, 2, 0, 0);
     tly_account_gone(world_block(25, 0));
     expect(node, before, 20, 2, 10, 1);
     tly_account_gone(world_block(25, 100));
     assert_int_equal(COUNTED(unmatched_frees), unmatched_before + 1);
-    tly_gate_set_state(TLY_STATE_OFF);
+    world_state(TLY_STATE_OFF);
     tly_account_gone(world_block(25, 1)); /* nothing is looked at */
     tly_account_gone(world_block(25, 101));
     struct tly_taken taken = tly_account_realloc_begin(world_block(25, 1));
     assert_false(taken.found);
     assert_int_equal(COUNTED(unmatched_frees), unmatched_before + 1);
-    tly_gate_set_state(TLY_STATE_ON);
+    world_state(TLY_STATE_ON);
     tly_account_made(world_block(25, 2), 5, NULL);
     expect(node, before, 25, 3, 10, 1);
 }
@@ -371,7 +385,8 @@ static void automatic(void **state) {
     tly_gate_renew();
     char *const code = (char *)(uintptr_t)automatic;
     for (int round = 0; round < 2; round++)
-        for (uint64_t i = 0; i < 6; i++) tly_account_made(world_block(27, i * 4), 10 + i, code + i % 3 * 4);
+        for (uint64_t i = 0; i < 6; i++)
+            tly_account_made(world_block(27, i * 4), 10 + i, code + i % 3 * 4);
     tly_gate_state.auto_tags = 0;
     tly_gate_renew();
     tly_account_made(world_block(27, 900), 1, code); /* billed to `base` itself */
@@ -394,15 +409,16 @@ static void automatic(void **state) {
         }
     }
     assert_int_equal(callers, 3);
-    for (uint64_t i = 0; i < 6; i++) tly_account_gone(world_block(27, i * 4));
+    for (uint64_t i = 0; i < 6; i++)
+        tly_account_gone(world_block(27, i * 4));
     world_check();
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_ways), cmocka_unit_test(side_by_side), cmocka_unit_test(unmatched),
-        cmocka_unit_test(missed),     cmocka_unit_test(reallocs),     cmocka_unit_test(paused),
-        cmocka_unit_test(stopped_and_off), cmocka_unit_test(quota),   cmocka_unit_test(automatic),
+        cmocka_unit_test(three_ways),      cmocka_unit_test(side_by_side), cmocka_unit_test(unmatched),
+        cmocka_unit_test(missed),          cmocka_unit_test(reallocs),     cmocka_unit_test(paused),
+        cmocka_unit_test(stopped_and_off), cmocka_unit_test(quota),        cmocka_unit_test(automatic),
         cmocka_unit_test(high_nodes),
     };
     return cmocka_run_group_tests(tests, world_setup, NULL);

@@ -14,7 +14,8 @@
 /* Keys are numbers, kept in `value` of a site. */
 static bool same(uint32_t id, const void *key) {
     const struct tly_site *site = tly_writer_site(id);
-    return atomic_load_explicit(&site->kind, memory_order_acquire) == TLY_SITE_TAG && site->value == *(const uint64_t *)key;
+    return atomic_load_explicit(&site->kind, memory_order_acquire) == TLY_SITE_TAG &&
+           site->value == *(const uint64_t *)key;
 }
 static _Atomic bool no_room;
 static uint32_t make(const void *key, uint64_t hash) {
@@ -66,7 +67,8 @@ static uint32_t fill(uint32_t count, uint64_t (*hash)(uint64_t)) {
         outside += overflow;
     }
     assert_int_equal(live_records(), count);
-    for (uint32_t i = 0; i < count; i++) assert_int_equal(get(i * 3 + 1, hash(i * 3 + 1), &overflow), ids[i]);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(get(i * 3 + 1, hash(i * 3 + 1), &overflow), ids[i]);
     assert_int_equal(live_records(), count);
     assert_int_equal(dropped, 0);
     uint64_t filled, slots;
@@ -79,7 +81,7 @@ static uint32_t fill(uint32_t count, uint64_t (*hash)(uint64_t)) {
 
 static void one_level_is_enough(void **state) {
     (void)state;
-    fresh(16384); /* 2048 slots in lines of 8 */
+    fresh(16384); /* 2048 slots in lines of 16 */
     assert_int_equal(fill(500, spread), 0);
 }
 
@@ -98,15 +100,15 @@ static void full(void **state) {
     uint32_t outside = fill(3000, spread);
     assert_true(outside >= 3000 - 2048 && outside < 3000);
     /* the last level has the size that was asked for: 16384 + 40000 bytes */
-    fresh(40000 / 64 * 64);
+    fresh(40000 / 128 * 128);
     outside = fill(8000, spread);
-    assert_true(outside >= 8000 - (16384 + 40000 / 64 * 64) / 8 && outside < 3000);
+    assert_true(outside >= 8000 - (16384 + 40000 / 128 * 128) / 8 && outside < 3000);
 }
 
 static void equal_hashes(void **state) {
     (void)state;
     fresh(16384);
-    assert_int_equal(fill(100, clashing), 100 - 8); /* one line for all of them; half have another mark */
+    assert_int_equal(fill(100, clashing), 100 - 16); /* one line for all of them; half have another mark */
 }
 
 static void no_memory_for_a_record(void **state) {
@@ -163,20 +165,27 @@ static void one_id_per_key(void **state) {
         done = false;
         pthread_t threads[THREADS], reader;
         pthread_barrier_init(&start, NULL, THREADS + 1);
-        for (size_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, insert_all, (void *)i), 0);
+        for (size_t i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, insert_all, (void *)i), 0);
         assert_int_equal(pthread_create(&reader, NULL, read_all, NULL), 0);
-        for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        for (size_t i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
         done = true;
         pthread_join(reader, NULL);
         assert_int_equal(live_records(), KEYS);
-        for (int i = 1; i < THREADS; i++) assert_memory_equal(ids[i], ids[0], sizeof ids[0]);
+        for (int i = 1; i < THREADS; i++)
+            assert_memory_equal(ids[i], ids[0], sizeof ids[0]);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_level_is_enough), cmocka_unit_test(levels_follow),          cmocka_unit_test(full),
-        cmocka_unit_test(equal_hashes),        cmocka_unit_test(no_memory_for_a_record), cmocka_unit_test(one_id_per_key),
+        cmocka_unit_test(one_level_is_enough),
+        cmocka_unit_test(levels_follow),
+        cmocka_unit_test(full),
+        cmocka_unit_test(equal_hashes),
+        cmocka_unit_test(no_memory_for_a_record),
+        cmocka_unit_test(one_id_per_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void check(const void *address) {
 
 static void known(void **state) {
     (void)state;
-    check((const void *)(uintptr_t)known);             /* the program */
+    check((const void *)(uintptr_t)known);              /* the program */
     check((const void *)dlsym(RTLD_DEFAULT, "malloc")); /* a library */
     uint64_t bias;
     assert_int_not_equal(tly_module_of((uintptr_t)known, &bias),
@@ -76,7 +76,8 @@ static int find_build_id(struct dl_phdr_info *info, size_t size, void *context) 
     if (info->dlpi_addr != id->start) return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_NOTE) continue;
-        const char *at = (const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, *end = at + info->dlpi_phdr[i].p_memsz;
+        const char *at = (const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr,
+                   *end = at + info->dlpi_phdr[i].p_memsz;
         while (end - at > (ptrdiff_t)sizeof(ElfW(Nhdr))) {
             const ElfW(Nhdr) *note = (const void *)at;
             const char *name = at + sizeof *note, *value = name + (note->n_namesz + 3u) / 4 * 4;

@@ -47,7 +47,8 @@ static void defaults(void **state) {
 
 static void values(void **state) {
     (void)state;
-    struct tly_options options = parse("tags:no,quiet:1,auto_tags:module+caller,checkpoint-s:86400, \tfollow:off,output:a:b\\,c\\\\d");
+    struct tly_options options =
+        parse("tags:no,quiet:1,auto_tags:module+caller,checkpoint-s:86400, \tfollow:off,output:a:b\\,c\\\\d");
     assert_int_equal(problem_count, 0);
     assert_false(options.tags || options.follow);
     assert_true(options.quiet);
@@ -66,13 +67,20 @@ static void bad_values(void **state) {
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"tgas:true", "tags"},          {"tags", "name:value"},
-        {"tags:maybe", "neither"},      {"tags:", "neither"},
-        {"checkpoint_s:-1", "0 to 86400"}, {"checkpoint_s:86401", "0 to 86400"},
-        {"checkpoint_s:99999999999999999999999999", "outside"}, {"checkpoint_s:12x", "whole number"},
-        {"checkpoint_s:", "whole number"}, {"checkpoint_s:-", "whole number"},
-        {"auto_tags:modul", "module"},  {"auto_tags:module+", "not one of"},
-        {"\x1b[31m:1", "there is no option"}, {":", "there is no option"},
+        {"tgas:true", "tags"},
+        {"tags", "name:value"},
+        {"tags:maybe", "neither"},
+        {"tags:", "neither"},
+        {"checkpoint_s:-1", "0 to 86400"},
+        {"checkpoint_s:86401", "0 to 86400"},
+        {"checkpoint_s:99999999999999999999999999", "outside"},
+        {"checkpoint_s:12x", "whole number"},
+        {"checkpoint_s:", "whole number"},
+        {"checkpoint_s:-", "whole number"},
+        {"auto_tags:modul", "module"},
+        {"auto_tags:module+", "not one of"},
+        {"\x1b[31m:1", "there is no option"},
+        {":", "there is no option"},
         {"event_buffers_mb:0", "1 to"},
     };
     char usual[9000], now[9000];
@@ -126,11 +134,13 @@ static void there_and_back(void **state) {
             switch (row->type) {
             case TLY_OPTION_BOOL: strcpy(value, r & 2 ? "true" : "false"); break;
             case TLY_OPTION_INT:
-                snprintf(value, sizeof value, "%lld", (long long)(row->min + (int64_t)((r >> 4) % (uint64_t)(row->max - row->min + 1))));
+                snprintf(value, sizeof value, "%lld",
+                         (long long)(row->min + (int64_t)((r >> 4) % (uint64_t)(row->max - row->min + 1))));
                 break;
             case TLY_OPTION_TAGS: strcpy(value, r & 2 ? "caller+thread" : "module"); break;
             case TLY_OPTION_TEXT:
-                for (size_t k = 0; k < 20; k++) value[k] = ",\\:+abc %"[(r >> (k * 3)) % 9];
+                for (size_t k = 0; k < 20; k++)
+                    value[k] = ",\\:+abc %"[(r >> (k * 3)) % 9];
                 value[r >> 60] = 0;
                 break;
             }
@@ -162,11 +172,19 @@ static void suggestions(void **state) {
     static const struct {
         const char *a, *b;
         unsigned distance;
-    } cases[] = {{"", "", 0},         {"", "abc", 3},     {"abc", "", 3},        {"tags", "tags", 0},
-                 {"tgas", "tags", 1}, {"tag", "tags", 1}, {"tagss", "tags", 1}, {"tigs", "tags", 1},
-                 {"auto-tags", "AUTO_TAGS", 0}, {"kitten", "sitting", 3}};
+    } cases[] = {{"", "", 0},
+                 {"", "abc", 3},
+                 {"abc", "", 3},
+                 {"tags", "tags", 0},
+                 {"tgas", "tags", 1},
+                 {"tag", "tags", 1},
+                 {"tagss", "tags", 1},
+                 {"tigs", "tags", 1},
+                 {"auto-tags", "AUTO_TAGS", 0},
+                 {"kitten", "sitting", 3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(tly_suggest_distance(cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b)), cases[i].distance);
+        assert_int_equal(tly_suggest_distance(cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b)),
+                         cases[i].distance);
     static const char *const names[] = {"output", "tags", "quiet"};
     int likely = 7;
     assert_string_equal(tly_suggest("tgas", 4, names, 3, &likely), "tags");

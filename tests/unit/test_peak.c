@@ -46,7 +46,8 @@ static void check_bound(void) {
 static void *serve(void *number) {
     pthread_mutex_lock(&turn_lock);
     for (;;) {
-        while (turn != (int)(size_t)number && turn != -2) pthread_cond_wait(&turn_changed, &turn_lock);
+        while (turn != (int)(size_t)number && turn != -2)
+            pthread_cond_wait(&turn_changed, &turn_lock);
         if (turn == -2) break;
         step((unsigned)(size_t)number, world_random(&random_state));
         turn = -1;
@@ -60,14 +61,16 @@ static void take_turn(unsigned thread) {
     pthread_mutex_lock(&turn_lock);
     turn = (int)thread;
     pthread_cond_broadcast(&turn_changed);
-    while (turn != -1) pthread_cond_wait(&turn_changed, &turn_lock);
+    while (turn != -1)
+        pthread_cond_wait(&turn_changed, &turn_lock);
     pthread_mutex_unlock(&turn_lock);
     check_bound();
 }
 
 static void random_step(unsigned thread, uint64_t random) {
     for (int k = 0; k < 20; k++) {
-        unsigned owner = random >> 50 & 1 ? thread : (unsigned)(random >> 40) % THREADS, i = (unsigned)(random % BLOCKS);
+        unsigned owner = random >> 50 & 1 ? thread : (unsigned)(random >> 40) % THREADS,
+                 i = (unsigned)(random % BLOCKS);
         uint64_t size = random >> 20 & 0x3ff;
         if ((random >> 32 & 63) == 0) size *= 100;
         if (size_of[owner][i])
@@ -81,7 +84,8 @@ static void random_step(unsigned thread, uint64_t random) {
 /* Each thread stays just below its quota: nothing is passed on, the error is all that may be. */
 static void fill_step(unsigned thread, uint64_t random) {
     (void)random;
-    for (unsigned i = 0; i < 4; i++) made(thread, i, TLY_FLUSH_BYTES / 4);
+    for (unsigned i = 0; i < 4; i++)
+        made(thread, i, TLY_FLUSH_BYTES / 4);
 }
 static void drain_step(unsigned thread, uint64_t random) {
     (void)random;
@@ -90,14 +94,16 @@ static void drain_step(unsigned thread, uint64_t random) {
 }
 
 static void run(int turns) {
-    for (int i = 0; i < turns; i++) take_turn(turns == THREADS ? (unsigned)i : (unsigned)(world_random(&random_state) % THREADS));
+    for (int i = 0; i < turns; i++)
+        take_turn(turns == THREADS ? (unsigned)i : (unsigned)(world_random(&random_state) % THREADS));
 }
 
 static void bound(void **state) {
     (void)state;
     random_state = world_seed();
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, serve, (void *)i), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, serve, (void *)i), 0);
     step = drain_step;
     run(THREADS);
     step = fill_step;
@@ -113,7 +119,8 @@ static void bound(void **state) {
     turn = -2;
     pthread_cond_broadcast(&turn_changed);
     pthread_mutex_unlock(&turn_lock);
-    for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
     world_check();
     struct tly_view view = {tly_region, tly_region->region_bytes, NULL};
     assert_int_equal(tly_view_live_bytes(&view), live);

@@ -23,8 +23,9 @@ static int before_the_start(void) {
     struct tally_perf_stats stats = {.struct_bytes = sizeof stats};
     tally_push("early");
     tally_pop();
-    return tally_active() == 0 && tally_bytes() == 0 && tally_peak_bytes() == 0 && tally_stop() == 0 && tally_clear() == 0 &&
-                   tally_perf_stats(&stats) == 0 && stats.own_bytes == 0 && tally_snapshot_write("/tmp/x") == -ENOSYS
+    return tally_active() == 0 && tally_bytes() == 0 && tally_peak_bytes() == 0 && tally_stop() == 0 &&
+                   tally_clear() == 0 && tally_perf_stats(&stats) == 0 && stats.own_bytes == 0 &&
+                   tally_snapshot_write("/tmp/x") == -ENOSYS
                ? 0
                : -1;
 }
@@ -181,7 +182,8 @@ static void stats(void **state) {
     struct tally_perf_stats whole = {.struct_bytes = sizeof whole};
     made(4, 0, 1);
     assert_int_equal(tally_perf_stats(&whole), 0);
-    assert_int_equal(whole.own_bytes, whole.own_region_bytes + whole.own_block_map_bytes + whole.own_thread_bytes + whole.own_other_bytes);
+    assert_int_equal(whole.own_bytes, whole.own_region_bytes + whole.own_block_map_bytes + whole.own_thread_bytes +
+                                          whole.own_other_bytes);
     assert_true(whole.own_region_bytes > 0 && whole.own_thread_bytes > 0 && whole.block_map_pages > 0);
     assert_int_equal(whole.peak_error_bytes % TLY_FLUSH_BYTES, 0);
     assert_true(whole.ledgers_live >= 1 && whole.nodes > 0 && whole.call_sites > 0);
@@ -254,7 +256,8 @@ static void child_part(void) {
     tally_pop(); /* pushed in the parent */
     made(6, 7, 7);
     tree = tally_tree_get(0);
-    CHECK(tally_node_get_info(tally_tree_find(tree, (const char *[]){"parent's", "child's"}, 2), &info) == 0 && info.bytes == 5);
+    CHECK(tally_node_get_info(tally_tree_find(tree, (const char *[]){"parent's", "child's"}, 2), &info) == 0 &&
+          info.bytes == 5);
     CHECK(tally_node_get_info(tally_tree_root(tree), &info) == 0 && info.bytes_direct == 7);
     tally_tree_free(tree);
     CHECK(tally_clear() == 0 && tally_bytes() == 0 && tly_region->inherited_bytes == 0);
@@ -274,7 +277,8 @@ static void child_part(void) {
 static void child(void **state) {
     (void)state;
     tally_push("parent's");
-    for (uint64_t i = 0; i < 3; i++) made(6, i, 10 * (i + 1));
+    for (uint64_t i = 0; i < 3; i++)
+        made(6, i, 10 * (i + 1));
     world_in_child(child_part);
     assert_int_equal(tally_bytes(), 60);
     tally_pop();
@@ -317,8 +321,10 @@ static void *exchange_blocks(void *number) {
 static void *start_threads(void *unused) {
     for (int round = 0; round < 4; round++) {
         pthread_t threads[THREADS];
-        for (size_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, exchange_blocks, (void *)(i + 1 + (size_t)round * 10));
-        for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        for (size_t i = 0; i < THREADS; i++)
+            pthread_create(&threads[i], NULL, exchange_blocks, (void *)(i + 1 + (size_t)round * 10));
+        for (size_t i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
     }
     done = true;
     return unused;
@@ -345,7 +351,8 @@ static void read_while_they_run(void **state) {
     pthread_t starter;
     int pictures = 0;
     done = false;
-    for (int i = 0; i < MAILBOXES; i++) pthread_mutex_init(&mail_lock[i], NULL);
+    for (int i = 0; i < MAILBOXES; i++)
+        pthread_mutex_init(&mail_lock[i], NULL);
     assert_int_equal(pthread_create(&starter, NULL, start_threads, NULL), 0);
     while (!done) {
         tally_tree *tree = tally_tree_get(pictures % 2 ? TALLY_TREE_SKIP_REPEATED : 0);

@@ -23,7 +23,8 @@ static void any_bytes(void **state) {
     (void)state;
     char name[TLY_NAME_MAX];
     static uint32_t by_length[TLY_NAME_MAX + 1];
-    for (uint32_t i = 0; i < TLY_NAME_MAX; i++) name[i] = (char)(i % 255 + 1); /* everything but NUL */
+    for (uint32_t i = 0; i < TLY_NAME_MAX; i++)
+        name[i] = (char)(i % 255 + 1); /* everything but NUL */
     for (uint32_t bytes = 1; bytes <= TLY_NAME_MAX; bytes += bytes < 40 || bytes > 4080 ? 1 : 37) {
         by_length[bytes] = tly_site_of_name(TLY_SITE_TAG, name, bytes);
         assert_true(site_is(by_length[bytes], TLY_SITE_TAG, name, bytes));
@@ -49,7 +50,8 @@ static void kinds_are_apart(void **state) {
     uint32_t other_module = tly_site_of_code(TLY_SITE_CALLER, 1, 0), offset = tly_site_of_code(TLY_SITE_CALLER, 0, 16);
     const uint32_t all[] = {tag, thread, module, caller, other_module, offset};
     for (int i = 0; i < 6; i++)
-        for (int k = 0; k < i; k++) assert_int_not_equal(all[i], all[k]);
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(all[i], all[k]);
     assert_int_equal(tly_site_of_name(TLY_SITE_THREAD, "main", 4), thread);
     assert_int_equal(tly_site_of_code(TLY_SITE_CALLER, 0, 16), offset);
     assert_int_equal(tly_writer_site(offset)->value, 16);
@@ -95,9 +97,12 @@ static void each_once(void **state) {
     (void)state;
     pthread_t threads[THREADS];
     pthread_barrier_init(&start, NULL, THREADS);
-    for (size_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, name_all, (void *)i), 0);
-    for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    for (int i = 1; i < THREADS; i++) assert_memory_equal(ids[i], ids[0], sizeof ids[0]);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, name_all, (void *)i), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < THREADS; i++)
+        assert_memory_equal(ids[i], ids[0], sizeof ids[0]);
     /* no two records that count are the same */
     uint32_t sites = tly_site_count(), named = 0;
     for (uint32_t i = 0; i < sites; i++) {

@@ -305,15 +305,17 @@ static void any_sequence(void **state) {
     (void)state;
     uint64_t random = world_seed();
     memset(&model, 0, sizeof model);
-    for (int i = 0; i < 300000; i++) any_step(&random);
+    for (int i = 0; i < 300000; i++)
+        any_step(&random);
 }
 
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup(NAME, empty)
     const struct CMUnitTest tests[] = {
-        TEST(push_and_pop), TEST(no_name),      TEST(other_names_at_one_depth), TEST(copies),
-        TEST(long_names),   TEST(deep),         TEST(override),                 TEST(hand_over),
-        TEST(pause_thread), TEST(pause_all),    TEST(any_sequence),
+        TEST(push_and_pop), TEST(no_name),      TEST(other_names_at_one_depth),
+        TEST(copies),       TEST(long_names),   TEST(deep),
+        TEST(override),     TEST(hand_over),    TEST(pause_thread),
+        TEST(pause_all),    TEST(any_sequence),
     };
     return cmocka_run_group_tests(tests, world_setup, NULL);
 }

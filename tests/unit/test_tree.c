@@ -51,7 +51,9 @@ static void fold(const char *path, char *out) {
     }
 }
 
-static int by_path(const void *a, const void *b) { return strcmp(((const struct line *)a)->path, ((const struct line *)b)->path); }
+static int by_path(const void *a, const void *b) {
+    return strcmp(((const struct line *)a)->path, ((const struct line *)b)->path);
+}
 
 /* From direct figures to inclusive ones of every prefix, in order. */
 static void sum_up(const struct line *direct, size_t count) {
@@ -73,8 +75,8 @@ static void sum_up(const struct line *direct, size_t count) {
 
 static size_t met;
 
-static void compare(const tally_node *node, const tally_node *parent, char *path, size_t length, const struct line *direct,
-                    size_t direct_count) {
+static void compare(const tally_node *node, const tally_node *parent, char *path, size_t length,
+                    const struct line *direct, size_t direct_count) {
     struct tally_node_info info = {.struct_bytes = sizeof info};
     assert_int_equal(tally_node_get_info(node, &info), 0);
     assert_ptr_equal(tally_node_parent(node), parent);
@@ -175,7 +177,8 @@ static void bill(const char *path, uint64_t size, bool freed) {
     void *block = world_block(0, next_block++ * 4);
     tly_account_made(block, size, NULL);
     if (freed) tly_account_gone(block);
-    while (depth-- > 0) tally_pop();
+    while (depth-- > 0)
+        tally_pop();
     struct line *line = line_at(lines, &line_count, path);
     line->allocated_bytes += size;
     line->allocated_blocks++;
@@ -271,8 +274,9 @@ static void paused_is_hidden(void **state) {
 
 static void random_trees(void **state) {
     (void)state;
-    static const char *const names[] = {"a", "aa", "b", "name", "name longer than eight", "name longer than nine", "/",
-                                        "\xc3\xa4", "\"quoted\"", "z\n", "\xff", "c"};
+    static const char *const names[] = {
+        "a",          "aa",  "b",    "name", "name longer than eight", "name longer than nine", "/", "\xc3\xa4",
+        "\"quoted\"", "z\n", "\xff", "c"};
     uint64_t random = world_seed();
     for (int round = 0; round < 12; round++) {
         assert_int_equal(clear(NULL), 0);
@@ -292,9 +296,11 @@ static void random_trees(void **state) {
 static void very_deep(void **state) {
     (void)state;
     enum { LEVELS = 10000 };
-    for (int i = 0; i < LEVELS; i++) tally_push(i % 2 ? "x" : "y");
+    for (int i = 0; i < LEVELS; i++)
+        tally_push(i % 2 ? "x" : "y");
     tly_account_made(world_block(2, 0), 3, NULL);
-    for (int i = 0; i < LEVELS; i++) tally_pop();
+    for (int i = 0; i < LEVELS; i++)
+        tally_pop();
     tally_tree *tree = tally_tree_get(0);
     const tally_node *node = tally_tree_root(tree);
     int depth = 0;
@@ -329,7 +335,8 @@ static void wide(void **state) {
         tally_pop();
     }
     tally_tree *tree = tally_tree_get(0), *second = tally_tree_get(TALLY_TREE_SKIP_REPEATED);
-    for (uint64_t i = 0; i < NODES; i++) tly_account_gone(world_block(3, i * 2));
+    for (uint64_t i = 0; i < NODES; i++)
+        tly_account_gone(world_block(3, i * 2));
     for (int t = 0; t < 2; t++) {
         const tally_node *root = tally_tree_root(t ? second : tree);
         struct tally_node_info info = {.struct_bytes = sizeof info};

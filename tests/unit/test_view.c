@@ -120,7 +120,8 @@ static void undamaged(void **state) {
         /* fewer nodes than there are: nothing is written behind the array */
         memset(balances, 0x55, sizeof balances);
         assert_int_equal(tly_view_balances(&views[v], balances, 10), 0);
-        for (size_t i = 10 * sizeof *balances; i < sizeof balances; i++) assert_int_equal(((char *)balances)[i], 0x55);
+        for (size_t i = 10 * sizeof *balances; i < sizeof balances; i++)
+            assert_int_equal(((char *)balances)[i], 0x55);
         use(&views[v]);
     }
     tly_view_close(&views[1]);
@@ -163,8 +164,9 @@ static void truncated(void **state) {
 /* Each word of the header set to each evil value, and random damage everywhere. */
 static void damaged(void **state) {
     (void)state;
-    static const uint64_t evil[] = {0,      1,       7,          8,          63,         64,          4096,       UINT32_MAX,
-                                    1ul << 31, 1ul << 32, 1ul << 40, 1ul << 62, 1ul << 63, UINT64_MAX, UINT64_MAX - 7, 0x100000001};
+    static const uint64_t evil[] = {
+        0,         1,         7,         8,         63,        64,         4096,           UINT32_MAX,
+        1ul << 31, 1ul << 32, 1ul << 40, 1ul << 62, 1ul << 63, UINT64_MAX, UINT64_MAX - 7, 0x100000001};
     uint64_t random = world_seed();
     struct tly_view view;
     const char *why;
@@ -194,7 +196,8 @@ static void damaged(void **state) {
             good[at[i]] = (char)world_random(&random);
         }
         if (tly_view_over(good, bytes, &view, NULL) == 0) use(&view);
-        for (int i = 8; i-- > 0;) good[at[i]] = saved[i];
+        for (int i = 8; i-- > 0;)
+            good[at[i]] = saved[i];
     }
     assert_int_equal(tly_view_over(good, bytes, &view, &why), 0);
 }
@@ -231,9 +234,8 @@ static void clear_under_way(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(undamaged),       cmocka_unit_test(not_regions),
-        cmocka_unit_test(truncated),       cmocka_unit_test(damaged),
-        cmocka_unit_test(used_beyond_committed), cmocka_unit_test(clear_under_way),
+        cmocka_unit_test(undamaged), cmocka_unit_test(not_regions),           cmocka_unit_test(truncated),
+        cmocka_unit_test(damaged),   cmocka_unit_test(used_beyond_committed), cmocka_unit_test(clear_under_way),
     };
     return cmocka_run_group_tests(tests, make_good, remove_good);
 }

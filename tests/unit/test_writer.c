@@ -167,7 +167,8 @@ static void full_part(void) {
     char blob[4096] = {1};
     snprintf(place, sizeof place, "%s/ballast", folder);
     int fd = open(place, O_CREAT | O_WRONLY, 0600);
-    while (write(fd, blob, sizeof blob) == sizeof blob) {}
+    while (write(fd, blob, sizeof blob) == sizeof blob) {
+    }
     close(fd);
     snprintf(place, sizeof place, "%s/second.region", folder);
     CHECK(tly_writer_create(place, &sizes) < 0);
@@ -178,7 +179,8 @@ static void full_part(void) {
 
 static uint64_t checksum(const void *bytes, uint64_t count) {
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < count; i++) sum = sum * 31 + ((const unsigned char *)bytes)[i];
+    for (uint64_t i = 0; i < count; i++)
+        sum = sum * 31 + ((const unsigned char *)bytes)[i];
     return sum;
 }
 
@@ -247,8 +249,10 @@ static void *append_all(void *number) {
 static void threads_part(void) {
     CHECK(tly_writer_create(path, &sizes) == 0);
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, append_all, (void *)i) == 0);
-    for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, append_all, (void *)i) == 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
     CHECK(tly_region->section[TLY_SEC_NAMES].used_bytes == (uint64_t)THREADS * APPENDS * 16);
     for (size_t t = 0; t < THREADS; t++)
         for (uint64_t i = 0; i < APPENDS; i++) {
@@ -256,7 +260,8 @@ static void threads_part(void) {
             CHECK(words[0] == t + 1 && words[1] == i); /* nobody else was given the same room */
         }
     uint64_t committed = 0;
-    for (int id = 0; id < TLY_SEC_COUNT; id++) committed += tly_region->section[id].committed_bytes;
+    for (int id = 0; id < TLY_SEC_COUNT; id++)
+        committed += tly_region->section[id].committed_bytes;
     CHECK(tly_map_bytes(TLY_OWN_REGION) == committed);
 }
 
@@ -286,11 +291,11 @@ int main(void) {
     if (!mkdtemp(folder)) return 1;
     snprintf(path, sizeof path, "%s/test.region", folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(anonymous),        cmocka_unit_test(file),
-        cmocka_unit_test(not_over_a_file),  cmocka_unit_test(file_limit),
-        cmocka_unit_test(small_file_limit), cmocka_unit_test(space_limit),
-        cmocka_unit_test(capacity),         cmocka_unit_test(full),
-        cmocka_unit_test(fork_file),             cmocka_unit_test(fork_anonymous),
+        cmocka_unit_test(anonymous),         cmocka_unit_test(file),
+        cmocka_unit_test(not_over_a_file),   cmocka_unit_test(file_limit),
+        cmocka_unit_test(small_file_limit),  cmocka_unit_test(space_limit),
+        cmocka_unit_test(capacity),          cmocka_unit_test(full),
+        cmocka_unit_test(fork_file),         cmocka_unit_test(fork_anonymous),
         cmocka_unit_test(fork_to_anonymous), cmocka_unit_test(threads),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
