@@ -190,6 +190,7 @@ static void record(struct tly_collector *collector, const struct tly_owner *owne
         tly_snapshot_free(snapshot);
         if (ending->kind == TLY_END_RUNNING) tly_place_note(region, path);
     }
+    if (main && owner->started_ns == 0) collector->never_started = true;
     if (ending->kind != TLY_END_RUNNING) tly_place_remove(region);
 }
 

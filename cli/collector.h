@@ -46,6 +46,7 @@ struct tly_collector {
     struct tly_output_names names;
     struct tly_recorded *recorded;
     size_t recorded_count;
+    bool never_started;           /* the main program was ready to be accounted, and nobody began */
     size_t failures;              /* recordings that could not be made; their regions are still there */
     size_t waiting;               /* regions seen in the last look whose processes were running */
     char (*failed)[NAME_MAX + 1]; /* regions not to try again */

@@ -123,10 +123,13 @@ void tly_summary_print(FILE *out, const struct tly_collector *collector) {
         order[i] = &collector->recorded[i];
     qsort(order, count, sizeof *order, by_importance);
     bool has_main = count > 0 && order[0]->main;
-    if (!has_main)
-        fputs("tally: the program itself left no account: it never allocated, its account could not be kept outside it,\n"
-              "tally:   or the library was kept out of it (a changed LD_PRELOAD, another C library); see tally doctor\n",
-              out);
+    if (!has_main && collector->never_started)
+        fputs("tally: nobody has begun the accounting (tags:false, and no 'tally start'): nothing is recorded\n", out);
+    else if (!has_main)
+        fputs(
+            "tally: the program itself left no account: it never allocated, its account could not be kept outside it,\n"
+            "tally:   or the library was kept out of it (a changed LD_PRELOAD, another C library); see tally doctor\n",
+            out);
     else
         print_main(out, collector, order[0]);
     size_t others = count - has_main, shown = others > OTHERS_SHOWN ? OTHERS_SHOWN : others;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Several hundred children: each has a recording of its own, exact; the command keeps no descriptor per child.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 count=300
 
 check() { # WHAT: every number once

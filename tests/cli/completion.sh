@@ -1,6 +1,6 @@
 #!/bin/sh
 # bash completion offers every command and every flag that the help texts have.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 command -v bash >/dev/null || exit 77
 cat >ask.bash <<'B'
 source "$1"; shift

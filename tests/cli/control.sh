@@ -1,6 +1,6 @@
 #!/bin/sh
 # start, stop, clear, pause, resume and dump on a running process: each figure is exact.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 mkfifo in
 
 keep() { # COUNT

@@ -1,6 +1,6 @@
 #!/bin/sh
 # doctor says what it will run over and what will be seen, and runs nothing.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 cat >tagged.c <<'C'
 #include <stdlib.h>
 #include <tally/tally.h>

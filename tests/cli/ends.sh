@@ -1,6 +1,6 @@
 #!/bin/sh
 # Nine ways to end: status and signal are the program's own, and the account is exact.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 ulimit -c 0
 for way in return exit _exit quick_exit abort term segv exec kill; do
     bare=$("$TOOLS/status" "$TOOLS/known" $way)

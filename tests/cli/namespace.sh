@@ -1,7 +1,7 @@
 #!/bin/sh
 # Processes in PID namespaces of their own, and descendants that changed their user's view: none is taken for dead, and
 # none for another of the same number.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 unshare --pid --fork --mount-proc true 2>/dev/null || { echo "no PID namespaces here"; exit 77; }
 
 "$TALLY" run -q -- unshare --pid --fork --mount-proc "$TOOLS/known" return

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Flags, TALLY_CONF, file names, help: what is asked for is done, what is wrong is said.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 
 # wrong STATUS PATTERN ARGUMENTS...
 wrong() {
@@ -43,6 +43,12 @@ TALLY_CONF="auto_tags:thread" "$TALLY" run -q --auto-tags=none -o flag.tally -- 
 same "a flag wins" "$("$TALLY" report --csv flag.tally | awk -F, 'NR > 1 && $5 != "root" && $5 != "tag"')" ""
 "$TALLY" run -q --auto-tags=module,caller -o both.tally -- "$TOOLS/known"
 same "joined by a comma" "$("$TALLY" report --csv both.tally | awk -F, 'NR > 1 {print $5}' | sort -u | tr '\n' ' ')" "caller module root tag "
+
+# asleep, and nobody came
+"$TALLY" run --no-tags -o asleep.tally -- "$TOOLS/known" 2>err.txt
+same "asleep: status" $? 3
+has "asleep" err.txt "nobody has begun the accounting"
+[ ! -e asleep.tally ] || fail "a recording of nothing"
 
 # names of files
 name() { # PATTERN WANTED, with PID for the process id

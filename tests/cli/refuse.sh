@@ -1,6 +1,6 @@
 #!/bin/sh
 # Programs that cannot be accounted are recognised from their file and not started: 125, the reason, and what to do.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 cat >hello.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>

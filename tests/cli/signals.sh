@@ -1,6 +1,6 @@
 #!/bin/sh
 # Signals sent to `tally run` reach the program, each once; the program's own end is the answer.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 
 "$TALLY" run -q -o /dev/null -- "$TOOLS/counts_signals" >out.txt 2>err.txt &
 pid=$!

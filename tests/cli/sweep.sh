@@ -1,6 +1,6 @@
 #!/bin/sh
 # What nobody collected is collected, or cleared, by the next command; nothing else is touched.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 lib=$("$TALLY" doctor | sed -n 's/.*library *\(.*libtally.*\)/\1/p')
 
 # preloaded by hand and killed: the account goes to its output in its directory

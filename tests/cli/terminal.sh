@@ -1,6 +1,6 @@
 #!/bin/sh
 # Keys of the terminal: the program gets each once, and the job ends, stops and goes on as the program does.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 ulimit -c 0
 run="$TALLY run -q -o /dev/null --"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The program sees what it would see without Tally: input, output, descriptors, signal mask and dispositions, umask.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/common.sh" || exit 1
 run() { "$TALLY" run -q -o /dev/null -- "$@"; }
 
 same "stdin and stdout" "$(seq 100000 | run cat | cksum)" "$(seq 100000 | cksum)"
