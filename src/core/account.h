@@ -32,7 +32,7 @@ struct tly_taken {
 /* While off, a thread looks at what outsiders ask for at every so many allocations. */
 #define TLY_OFF_RADAR_BATCH 64
 
-/* Bill a block, whatever the state of things. `block` is returned for the sake of tail calls. */
+/* Bill a block, whatever the state of things. `block`, not NULL, is returned for the sake of tail calls. */
 void *tly_account_alloc(void *block, size_t size, void *caller);
 void tly_account_free(void *block);
 /* Is the block in the map? */
@@ -78,6 +78,7 @@ static inline void tly_busy_end(struct tly_ledger *ledger) {
 enum tly_fast {
     TLY_FAST_DONE,
     TLY_FAST_EVENT,   /* done, and the thread's quota is used up: tly_account_event is due */
+    TLY_FAST_OFF,     /* nothing is accounted */
     TLY_FAST_GENERAL, /* nothing was done: the general function has to */
 };
 
@@ -119,7 +120,7 @@ static inline __attribute__((always_inline)) enum tly_fast tly_fast_free(void *b
     struct tly_thread *thread = &tly_self;
     uint32_t generation = atomic_load_explicit(&tly_gate_page.free, memory_order_relaxed);
     if (__builtin_expect(generation != thread->generation, 0))
-        return generation == TLY_GENERATION_OFF ? TLY_FAST_DONE : TLY_FAST_GENERAL;
+        return generation == TLY_GENERATION_OFF ? TLY_FAST_OFF : TLY_FAST_GENERAL;
     uintptr_t address = (uintptr_t)block;
     uint32_t *piece = tly_map_even_piece(address);
     if (__builtin_expect(piece == NULL || (address & 8) != 0, 0)) return TLY_FAST_GENERAL;
@@ -151,11 +152,8 @@ static inline __attribute__((always_inline)) void *tly_account_made(void *block,
 }
 static inline __attribute__((always_inline)) void tly_account_gone(void *block) {
     enum tly_fast how = tly_fast_free(block);
-    if (__builtin_expect(how == TLY_FAST_DONE, 1)) return;
-    if (how == TLY_FAST_EVENT)
-        tly_account_event(NULL);
-    else
-        tly_account_free(block);
+    if (how == TLY_FAST_EVENT) tly_account_event(NULL);
+    if (how == TLY_FAST_GENERAL) tly_account_free(block);
 }
 
 /* realloc: `begin` before the real call takes the old block out; `end` after it bills the new one, or puts the old one

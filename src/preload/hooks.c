@@ -24,9 +24,15 @@ void *tly_hook_calloc(size_t count, size_t size) {
     return __builtin_expect(block != NULL, 1) ? tly_account_made(block, count * size, CALLER()) : NULL;
 }
 
+/* Neither NULL nor the pool ever has an entry in the block map, so the fast path does nothing to them. */
 void tly_hook_free(void *block) {
-    if (__builtin_expect(block == NULL || tly_bootstrap_owns(block), 0)) return;
-    tly_account_gone(block);
+    enum tly_fast how = tly_fast_free(block);
+    if (__builtin_expect(how > TLY_FAST_EVENT, 0)) {
+        if (block == NULL || tly_bootstrap_owns(block)) return;
+        if (how == TLY_FAST_GENERAL) tly_account_free(block);
+    } else if (__builtin_expect(how == TLY_FAST_EVENT, 0)) {
+        tly_account_event(NULL);
+    }
     tly_real.free(block);
 }
 
