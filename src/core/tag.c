@@ -30,6 +30,7 @@ static bool site_same(uint32_t id, const void *key) {
     if (atomic_load_explicit(&site->kind, memory_order_acquire) != k->kind || site->name_bytes != k->name_bytes ||
         site->module != k->module || site->value != k->value)
         return false;
+    if (site->name_offset + k->name_bytes > tly_region->section[TLY_SEC_NAMES].used_bytes) return false; /* likewise */
     return memcmp((char *)tly_writer_base(TLY_SEC_NAMES) + site->name_offset, k->name, k->name_bytes) == 0;
 }
 

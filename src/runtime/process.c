@@ -350,6 +350,7 @@ bool tly_process_resume_all(void) {
 
 /* ---- begin and end ------------------------------------------------------------------------------------------------ */
 
+static void alias_problem(const char *line) { tly_say(line, NULL); }
 static void problem(const char *line) { tly_say("TALLY_CONF: ", line, NULL); }
 
 void tly_process_early(void) {
@@ -371,6 +372,7 @@ void tly_process_init(void) {
         dormant_for_ever = true;
     } else {
         const char *configuration = getenv("TALLY_CONF");
+        tly_options_aliases(&options, environ, alias_problem);
         if (configuration) tly_options_parse(&options, configuration, problem);
         tly_say_set_quiet(options.quiet);
         atomic_store(&tly_gate_state.auto_tags, options.auto_tags);
