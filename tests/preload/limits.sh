@@ -15,13 +15,17 @@ compare() {
     bare=0 with=0
     # Through pipes: what is limited may be files. In a folder where the program may write, or not.
     {
-        sh -c "$1"'; exec "$@"' sh "$program" return 2>bare.err || echo $? >bare.status
-    } | cat >bare.out
+        {
+            sh -c "$1"'; exec "$@"' sh "$program" return 2>&3 || echo $? >bare.status
+        } | cat >bare.out
+    } 3>&1 | cat >bare.err
     # the limits come before the library: sh runs without it, and `env` execs the program
     {
-        sh -c "$1"'; exec "$@"' sh env TALLY_RUN_DIR="$PLACE" LD_PRELOAD="$TALLY_LIB" "$program" return 2>with.err ||
-            echo $? >with.status
-    } | cat >with.out
+        {
+            sh -c "$1"'; exec "$@"' sh env TALLY_RUN_DIR="$PLACE" LD_PRELOAD="$TALLY_LIB" "$program" return 2>&3 ||
+                echo $? >with.status
+        } | cat >with.out
+    } 3>&1 | cat >with.err
     bare=$(cat bare.status) with=$(cat with.status)
     same_number "exit status" $with $bare
     cmp bare.out with.out || fail "the output differs"
@@ -55,7 +59,14 @@ case $1 in
 plain) compare : exact ;;
 address-space) compare 'ulimit -v 200000' exact ;;
 address-space-small) compare 'ulimit -v 40000' may-fail ;;
-file-size-0) compare 'ulimit -f 0' may-fail ;;
+file-size-0)
+    compare 'ulimit -f 0' may-fail
+    # its lines on a stderr that is a file may not be written either, and must not kill it
+    with=0
+    sh -c 'ulimit -f 0; exec "$@"' sh env TALLY_RUN_DIR="$PLACE" LD_PRELOAD="$TALLY_LIB" "$program" return 2>limited.err |
+        cat >limited.out
+    cmp bare.out limited.out || fail "it ended by its own line on stderr"
+    ;;
 broken-stderr)
     # a line has to be said, and nobody reads it: no reason to die
     mkfifo pipe
