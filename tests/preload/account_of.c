@@ -119,7 +119,8 @@ static void print_site(const struct picture *picture, const struct tly_site *sit
     fputs(site->kind == TLY_SITE_MODULE ? "module:" : "caller:", stdout);
     if (module && (name = tly_view_name(&picture->view, module->name_offset, module->name_bytes)) != NULL) {
         uint32_t from = module->name_bytes;
-        while (from > 0 && name[from - 1] != '/') from--;
+        while (from > 0 && name[from - 1] != '/')
+            from--;
         print_escaped(name + from, module->name_bytes - from);
     } else {
         putchar('?');

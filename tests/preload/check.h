@@ -26,7 +26,7 @@ static inline __attribute__((unused, format(printf, 2, 3))) void say(int fd, con
 #define CHECK(CONDITION)                                                                                               \
     do {                                                                                                               \
         if (!(CONDITION)) {                                                                                            \
-            say(2, "%s:%d: not so: %s\n", __FILE__, __LINE__, #CONDITION);                                         \
+            say(2, "%s:%d: not so: %s\n", __FILE__, __LINE__, #CONDITION);                                             \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
@@ -36,7 +36,7 @@ static inline __attribute__((unused, format(printf, 2, 3))) void say(int fd, con
     do {                                                                                                               \
         uint64_t got_ = (uint64_t)(GOT), wanted_ = (uint64_t)(WANTED);                                                 \
         if (got_ != wanted_) {                                                                                         \
-            say(2, "%s:%d: %s is %" PRIu64 ", wanted %" PRIu64 "\n", __FILE__, __LINE__, #GOT, got_, wanted_);     \
+            say(2, "%s:%d: %s is %" PRIu64 ", wanted %" PRIu64 "\n", __FILE__, __LINE__, #GOT, got_, wanted_);         \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)

@@ -17,7 +17,8 @@ extern "C" void *cxx_plugin_run(size_t count) {
     }
     TALLY_TAG("Plugin in C++");
     strings = new std::vector<std::unique_ptr<std::string>>;
-    for (size_t i = 0; i < count; i++) strings->push_back(std::make_unique<std::string>(1000, 'x'));
+    for (size_t i = 0; i < count; i++)
+        strings->push_back(std::make_unique<std::string>(1000, 'x'));
     try {
         operator delete(operator new(huge));
     } catch (const std::bad_alloc &) {

@@ -15,12 +15,14 @@ static volatile int *volatile nowhere;
 
 static void *in_thread(void *argument) {
     TALLY_TAG("Thread");
-    for (size_t i = 0; i < 100; i++) kept[1000 + i] = keep(malloc(10));
+    for (size_t i = 0; i < 100; i++)
+        kept[1000 + i] = keep(malloc(10));
     sigset_t none;
     sigemptyset(&none);
     if (argument) {
         *(_Atomic int *)argument = 1;
-        for (;;) sigsuspend(&none); /* still there at the end */
+        for (;;)
+            sigsuspend(&none); /* still there at the end */
     }
     return NULL;
 }
@@ -29,9 +31,11 @@ int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "";
     {
         TALLY_TAG("Kept");
-        for (size_t i = 0; i < 1000; i++) kept[i] = keep(malloc(i + 1));
+        for (size_t i = 0; i < 1000; i++)
+            kept[i] = keep(malloc(i + 1));
         TALLY_TAG("Freed");
-        for (size_t i = 0; i < 500; i++) free(keep(calloc(3, i)));
+        for (size_t i = 0; i < 500; i++)
+            free(keep(calloc(3, i)));
     }
     static _Atomic int waits;
     pthread_t done, stays;
@@ -40,7 +44,8 @@ int main(int argc, char **argv) {
         CHECK(pthread_create(&done, NULL, in_thread, NULL) == 0);
         pthread_join(done, NULL);
         CHECK(pthread_create(&stays, NULL, in_thread, (void *)&waits) == 0);
-        while (!waits) sched_yield();
+        while (!waits)
+            sched_yield();
     }
     say(1, "ends by %s\n", way);
     {

@@ -47,15 +47,16 @@ static void compare() {
     if (info.bytes != live_bytes || info.blocks != live_blocks || info.allocated_bytes != allocated_bytes ||
         info.allocated_blocks != allocated_blocks) {
         say(2,
-                "%s: account %" PRIu64 " bytes in %" PRIu64 " blocks of %" PRIu64 " in %" PRIu64 "\n  books %" PRIu64
-                " bytes in %" PRIu64 " blocks of %" PRIu64 " in %" PRIu64 "\n",
-                step, info.bytes, info.blocks, info.allocated_bytes, info.allocated_blocks, live_bytes, live_blocks,
-                allocated_bytes, allocated_blocks);
+            "%s: account %" PRIu64 " bytes in %" PRIu64 " blocks of %" PRIu64 " in %" PRIu64 "\n  books %" PRIu64
+            " bytes in %" PRIu64 " blocks of %" PRIu64 " in %" PRIu64 "\n",
+            step, info.bytes, info.blocks, info.allocated_bytes, info.allocated_blocks, live_bytes, live_blocks,
+            allocated_bytes, allocated_blocks);
         _exit(1);
     }
 }
 
-static const size_t sizes[] = {0, 1, 7, 8, 16, 24, 25, 100, 1000, 1024, 4000, 4096, 5000, 100000, 135000, 3000000, 70000000};
+static const size_t sizes[] = {0,    1,    7,    8,    16,     24,     25,      100,     1000,
+                               1024, 4000, 4096, 5000, 100000, 135000, 3000000, 70000000};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* Uses a block the way a program does, and says what it sees. */
@@ -63,8 +64,10 @@ static void use(const char *what, void *pointer, size_t size, size_t alignment) 
     unsigned char *block = static_cast<unsigned char *>(pointer);
     size_t usable = malloc_usable_size(block);
     say(1, "%s %zu: %s, aligned %s, usable %s\n", what, size, block ? "block" : "null",
-            reinterpret_cast<uintptr_t>(block) % alignment == 0 ? "well" : "badly", usable >= size ? "enough" : "too little");
-    for (size_t i = 0; i < size; i += 997) block[i] = static_cast<unsigned char>(i);
+        reinterpret_cast<uintptr_t>(block) % alignment == 0 ? "well" : "badly",
+        usable >= size ? "enough" : "too little");
+    for (size_t i = 0; i < size; i += 997)
+        block[i] = static_cast<unsigned char>(i);
     if (size) block[size - 1] = 1;
 }
 
@@ -90,7 +93,8 @@ static void c_entries() {
         end_block(i, block, size, 1);
         block = keep(calloc(3, size));
         made(3 * size);
-        for (size_t at = 0; at < 3 * size; at += 511) CHECK(static_cast<char *>(block)[at] == 0);
+        for (size_t at = 0; at < 3 * size; at += 511)
+            CHECK(static_cast<char *>(block)[at] == 0);
         use("calloc", block, 3 * size, natural(size));
         compare();
         end_block(i + 1, block, 3 * size, 1);
@@ -193,7 +197,7 @@ static void failures() {
     says("memalign huge", keep(memalign(64, nearly)));
     says("aligned_alloc huge", keep(aligned_alloc(64, nearly & ~(size_t)63)));
     say(1, "posix_memalign: %d %d %d\n", posix_memalign(&out, 3, 10), posix_memalign(&out, 24, 10),
-            posix_memalign(&out, 64, nearly));
+        posix_memalign(&out, 64, nearly));
     CHECK(out == &out);
     compare();
     errno = 77;
@@ -237,39 +241,47 @@ static void cxx_entries() {
         size_t size = sizes[i];
         void *block[] = {keep(operator new(size)), keep(operator new[](size)), keep(operator new(size, no)),
                          keep(operator new[](size, no))};
-        for (int j = 0; j < 4; j++) made(size);
-        for (void *one : block) use("new", one, size, natural(size));
+        for (int j = 0; j < 4; j++)
+            made(size);
+        for (void *one : block)
+            use("new", one, size, natural(size));
         compare();
         operator delete(block[0]);
         operator delete[](block[1]);
         operator delete(block[2], no);
         operator delete[](block[3], no);
-        for (int j = 0; j < 4; j++) gone(size);
+        for (int j = 0; j < 4; j++)
+            gone(size);
         compare();
         block[0] = keep(operator new(size));
         block[1] = keep(operator new[](size));
         operator delete(block[0], size);
         operator delete[](block[1], size);
-        for (int j = 0; j < 2; j++) made(size), gone(size);
+        for (int j = 0; j < 2; j++)
+            made(size), gone(size);
         compare();
         std::align_val_t alignment{64u << (i % 4)};
         block[0] = keep(operator new(size, alignment));
         block[1] = keep(operator new[](size, alignment));
         block[2] = keep(operator new(size, alignment, no));
         block[3] = keep(operator new[](size, alignment, no));
-        for (int j = 0; j < 4; j++) made(size);
-        for (void *one : block) use("aligned new", one, size, static_cast<size_t>(alignment));
+        for (int j = 0; j < 4; j++)
+            made(size);
+        for (void *one : block)
+            use("aligned new", one, size, static_cast<size_t>(alignment));
         compare();
         operator delete(block[0], alignment);
         operator delete[](block[1], size, alignment);
         operator delete(block[2], alignment, no);
         operator delete[](block[3], alignment, no);
-        for (int j = 0; j < 4; j++) gone(size);
+        for (int j = 0; j < 4; j++)
+            gone(size);
         block[0] = keep(operator new(size, alignment));
         operator delete(block[0], size, alignment);
         block[0] = keep(operator new[](size, alignment));
         operator delete[](block[0], alignment);
-        for (int j = 0; j < 2; j++) made(size), gone(size);
+        for (int j = 0; j < 2; j++)
+            made(size), gone(size);
         compare();
     }
     /* no memory: the handler is called, then bad_alloc or NULL. The exception's own memory is nobody's business here. */
@@ -284,7 +296,7 @@ static void cxx_entries() {
             case 0: keep(operator new(huge)); break;
             case 1: keep(operator new[](huge)); break;
             case 2: how = keep(operator new(huge, no)) ? "block" : "null"; break;
-            case 3: keep(operator new(huge, std::align_val_t{64})); break;
+            case 3: keep(operator new (huge, std::align_val_t{64})); break;
             }
         } catch (const std::bad_alloc &) {
             how = "bad_alloc";
@@ -312,7 +324,8 @@ int main(int argc, char **argv) {
         one.run();
         compare();
     }
-    say(1, "%" PRIu64 " blocks of %" PRIu64 " bytes; %" PRIu64 " are left\n", allocated_blocks, allocated_bytes, live_blocks);
+    say(1, "%" PRIu64 " blocks of %" PRIu64 " bytes; %" PRIu64 " are left\n", allocated_blocks, allocated_bytes,
+        live_blocks);
     if (tracked) {
         struct tally_perf_stats stats = {};
         stats.struct_bytes = sizeof stats;

@@ -33,14 +33,17 @@ static void at_exit_handler() {
 struct whole {
     std::vector<std::string> strings;
     explicit whole(size_t count) {
-        for (size_t i = 0; i < count; i++) strings.push_back(std::string(i * 10, 'x'));
+        for (size_t i = 0; i < count; i++)
+            strings.push_back(std::string(i * 10, 'x'));
     }
     ~whole() { take_and_drop(5, strings.size()); }
 };
 static whole in_static(20);
 static thread_local whole in_thread(10);
 static pthread_key_t key;
-static void key_end(void *value) { take_and_drop(7, strlen(static_cast<char *>(value)) + in_thread.strings.size()), free(value); }
+static void key_end(void *value) {
+    take_and_drop(7, strlen(static_cast<char *>(value)) + in_thread.strings.size()), free(value);
+}
 
 static void *thread_main(void *) {
     pthread_setspecific(key, strdup("value"));

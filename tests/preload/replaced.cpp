@@ -34,8 +34,11 @@ int main() {
     uint64_t bytes = 0, blocks = 0;
     {
         TALLY_TAG("Replaced");
-        void *block[6] = {keep(operator new(100)), keep(operator new[](200)), keep(operator new(300, std::nothrow)),
-                          keep(operator new[](400, std::nothrow)), keep(operator new(512, std::align_val_t{64})),
+        void *block[6] = {keep(operator new(100)),
+                          keep(operator new[](200)),
+                          keep(operator new(300, std::nothrow)),
+                          keep(operator new[](400, std::nothrow)),
+                          keep(operator new (512, std::align_val_t{64})),
                           keep(new std::string(1000, 'x'))};
         tally_tree *tree = tally_tree_get(0);
         if (tree) {
@@ -51,7 +54,7 @@ int main() {
         operator delete[](block[1]);
         operator delete(block[2], std::nothrow);
         operator delete[](block[3], std::nothrow);
-        operator delete(block[4], std::align_val_t{64});
+        operator delete (block[4], std::align_val_t{64});
         delete static_cast<std::string *>(block[5]);
     }
     say(1, "new called %u times, delete %u times\n", news, deletes);

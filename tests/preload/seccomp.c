@@ -16,13 +16,13 @@
 #include "tally/tally.h"
 
 static void allow_only_mallocs(void) {
-    static const int allowed[] = {SYS_brk,     SYS_mmap,  SYS_munmap, SYS_mremap,     SYS_mprotect, SYS_madvise,
-                                  SYS_futex,   SYS_write, SYS_exit,   SYS_exit_group, SYS_read};
+    static const int allowed[] = {SYS_brk,   SYS_mmap,  SYS_munmap, SYS_mremap,     SYS_mprotect, SYS_madvise,
+                                  SYS_futex, SYS_write, SYS_exit,   SYS_exit_group, SYS_read};
     enum { COUNT = sizeof allowed / sizeof *allowed };
     struct sock_filter filter[COUNT + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     for (int i = 0; i < COUNT; i++)
-        filter[i + 1] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], (unsigned char)(COUNT - i), 0);
+        filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i],
+                                                     (unsigned char)(COUNT - i), 0);
     filter[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     filter[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {COUNT + 3, filter};
@@ -35,8 +35,10 @@ int main(int argc, char **argv) {
     static void *block[5000];
     {
         TALLY_TAG_COPY("n0");
-        for (int i = 0; i < 5000; i++) block[i] = keep(malloc(200));
-        for (int i = 0; i < 5000; i++) free(block[i]);
+        for (int i = 0; i < 5000; i++)
+            block[i] = keep(malloc(200));
+        for (int i = 0; i < 5000; i++)
+            free(block[i]);
     }
     if (strict)
         CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
@@ -49,7 +51,8 @@ int main(int argc, char **argv) {
         block[i] = keep(malloc(strict ? 100 : (size_t)i * 10));
     }
     void *big = strict ? NULL : keep(malloc(100 << 20));
-    for (int i = 0; i < 3000; i++) free(block[i]);
+    for (int i = 0; i < 3000; i++)
+        free(block[i]);
     free(big);
     say(1, "done\n");
     if (strict) syscall(SYS_exit, 9); /* exit_group is not among the four */

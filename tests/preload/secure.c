@@ -8,7 +8,8 @@
 int main(void) {
     int started = tally_start();
     free(keep(malloc(100)));
-    say(1, "secure %d, start %s, active %d, %d bytes, why: %s\n", getauxval(AT_SECURE) != 0, started == 0 ? "worked" : "refused",
-        tally_active(), (int)tally_bytes(), tally_error_text()[0] ? "said" : "not said");
+    say(1, "secure %d, start %s, active %d, %d bytes, why: %s\n", getauxval(AT_SECURE) != 0,
+        started == 0 ? "worked" : "refused", tally_active(), (int)tally_bytes(),
+        tally_error_text()[0] ? "said" : "not said");
     return 0;
 }

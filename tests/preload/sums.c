@@ -36,7 +36,8 @@ static int print(const char *path) {
         {"spills", a.spills},
         {"nodes", a.nodes},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) printf("%s=%llu\n", rows[i].name, rows[i].value);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        printf("%s=%llu\n", rows[i].name, rows[i].value);
     if (a.negative_nodes != 0) {
         fprintf(stderr, "%s: %u nodes with a negative balance\n", path, a.negative_nodes);
         return 1;
@@ -57,6 +58,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: sums [--nodes] FILE...\n");
         return 2;
     }
-    for (int i = first; i < argc; i++) status |= nodes ? account_print_nodes(argv[i]) != 0 : print(argv[i]);
+    for (int i = first; i < argc; i++)
+        status |= nodes ? account_print_nodes(argv[i]) != 0 : print(argv[i]);
     return status;
 }

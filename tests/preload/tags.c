@@ -13,7 +13,8 @@ static void *blocks[64];
 static size_t used;
 static void take(size_t size) { blocks[used++] = keep(malloc(size)); }
 static void drop_all(void) {
-    while (used) free(blocks[--used]);
+    while (used)
+        free(blocks[--used]);
 }
 static void fresh(void) {
     drop_all();
@@ -72,7 +73,8 @@ static void repeated_sites(void) {
         tally_push(path[i]);
         take(10u << i);
     }
-    for (int i = 0; i < 5; i++) tally_pop();
+    for (int i = 0; i < 5; i++)
+        tally_pop();
     tally_tree *tree = tree_now(TALLY_TREE_SKIP_REPEATED);
     CHECK_EQUAL(tree_check(tally_tree_root(tree)), 3);
     CHECK_EQUAL(tree_at(tree, "A", NULL).bytes_direct, 10);
@@ -94,7 +96,15 @@ static void names(void) {
     memset(longest, 'x', 4096);
     memset(too_long, 'x', 4096);
     memset(too_long + 4096, 'y', 904);
-    const char *odd[] = {"a/b", "line\nbreak", "\"quo'ted\\\"", "Gr\xc3\xb6\xc3\x9f" "e", " ", "\x01\xff\x80", "__root", longest};
+    const char *odd[] = {"a/b",
+                         "line\nbreak",
+                         "\"quo'ted\\\"",
+                         "Gr\xc3\xb6\xc3\x9f"
+                         "e",
+                         " ",
+                         "\x01\xff\x80",
+                         "__root",
+                         longest};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         static char buffer[5000];
         strcpy(buffer, odd[i]);
@@ -156,7 +166,8 @@ static void nothing_pushed(void) {
     tally_push_copy("");
     tally_push_copy(NULL);
     take(5);
-    for (int i = 0; i < 4; i++) tally_pop();
+    for (int i = 0; i < 4; i++)
+        tally_pop();
     take(6); /* still below Real */
     tally_pop();
     take(7);
@@ -178,16 +189,19 @@ static void nothing_pushed(void) {
 
 static void deep(void) {
     enum { DEPTH = 10000 };
-    for (int i = 0; i < DEPTH; i++) tally_push(i % 2 ? "odd" : "even");
+    for (int i = 0; i < DEPTH; i++)
+        tally_push(i % 2 ? "odd" : "even");
     take(64);
     tally_stack stack;
     CHECK_EQUAL(tally_stack_get(&stack), 0);
-    for (int i = 0; i < DEPTH; i++) tally_pop();
+    for (int i = 0; i < DEPTH; i++)
+        tally_pop();
     take(1);
     tally_tree *tree = tree_now(TALLY_TREE_FULL);
     CHECK_EQUAL(tree_check(tally_tree_root(tree)), DEPTH);
     const tally_node *node = tally_tree_root(tree);
-    for (int i = 0; i < DEPTH; i++) node = tally_node_first_child(node);
+    for (int i = 0; i < DEPTH; i++)
+        node = tally_node_first_child(node);
     struct tally_node_info info = {.struct_bytes = sizeof info};
     CHECK_EQUAL(tally_node_get_info(node, &info), 0);
     CHECK_EQUAL(info.bytes_direct, 64);
@@ -280,7 +294,7 @@ static void pauses(void) {
             grown = keep(malloc(20));
         }
         CHECK_EQUAL(tally_bytes(), 100);
-        take(30); /* still paused */
+        take(30);     /* still paused */
         free(before); /* billed before: its free is matched */
         CHECK_EQUAL(tally_bytes(), 0);
     }
@@ -369,8 +383,10 @@ static void tags_across_stop(void) {
 static void peak(void) {
     enum { COUNT = 1000, SIZE = 1024 };
     static void *many[COUNT];
-    for (int i = 0; i < COUNT; i++) many[i] = keep(malloc(SIZE));
-    for (int i = 0; i < COUNT; i++) free(many[i]);
+    for (int i = 0; i < COUNT; i++)
+        many[i] = keep(malloc(SIZE));
+    for (int i = 0; i < COUNT; i++)
+        free(many[i]);
     uint64_t error = stats().peak_error_bytes, got = tally_peak_bytes();
     CHECK(error < COUNT * SIZE / 4);
     CHECK(got + error >= COUNT * SIZE && got <= COUNT * SIZE + error);
@@ -445,10 +461,10 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } tests[] = {
 #define TEST(NAME) {#NAME, NAME}
-        TEST(reference_example), TEST(repeated_sites),   TEST(names),          TEST(same_buffer), TEST(function_tag),
-        TEST(nothing_pushed),    TEST(deep),             TEST(hand_over),      TEST(long_jump),   TEST(pauses),
-        TEST(clear_and_stop),    TEST(tags_across_stop), TEST(realloc_is_rebilled), TEST(peak),   TEST(facts),
-        TEST(million_nodes),
+        TEST(reference_example),   TEST(repeated_sites), TEST(names),          TEST(same_buffer),
+        TEST(function_tag),        TEST(nothing_pushed), TEST(deep),           TEST(hand_over),
+        TEST(long_jump),           TEST(pauses),         TEST(clear_and_stop), TEST(tags_across_stop),
+        TEST(realloc_is_rebilled), TEST(peak),           TEST(facts),          TEST(million_nodes),
     };
     CHECK_EQUAL(tally_start(), 0);
     int ran = 0;

@@ -58,7 +58,8 @@ int main() {
     CHECK_EQUAL(bytes_at({"Outer", "One", "Two", "Three"}), 33);
     block[3] = keep(operator new(11));
     CHECK_EQUAL(bytes_at({"Outer"}), 21);
-    for (int i = 1; i <= 3; i++) operator delete(block[i]);
+    for (int i = 1; i <= 3; i++)
+        operator delete(block[i]);
     CHECK_EQUAL(tally_bytes(), 0);
     return 0;
 }

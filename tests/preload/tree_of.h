@@ -13,7 +13,8 @@ static inline __attribute__((unused, sentinel)) struct tally_node_info tree_at(c
     size_t count = 0;
     va_list list;
     va_start(list, tree);
-    while (count < 64 && (names[count] = va_arg(list, const char *)) != NULL) count++;
+    while (count < 64 && (names[count] = va_arg(list, const char *)) != NULL)
+        count++;
     va_end(list);
     struct tally_node_info info = {.struct_bytes = sizeof info};
     const tally_node *node = tally_tree_find(tree, names, count);

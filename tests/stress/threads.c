@@ -91,7 +91,8 @@ static void *thread_main(void *argument) {
     static __thread struct books books;
     uint64_t seed = 0x9e3779b97f4a7c15u * (uintptr_t)argument;
     memset(&books, 0, sizeof books);
-    for (int i = 0; i < OPERATIONS / 20 && !atomic_load(&generation_over); i++) work(&books, &seed);
+    for (int i = 0; i < OPERATIONS / 20 && !atomic_load(&generation_over); i++)
+        work(&books, &seed);
     pthread_mutex_lock(&total_lock);
     for (int i = 0; i < TAGS; i++)
         for (int j = 0; j <= TAGS; j++) {
@@ -113,14 +114,14 @@ static void *spawner(void *argument) {
             for (int i = 0; i < THREADS; i++)
                 CHECK(pthread_create(&thread[i], NULL, thread_main, (void *)++serial) == 0);
         }
-        for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(thread[i], NULL);
     } while (!atomic_load(&stop_all));
     return NULL;
 }
 
 static int64_t sum(const tally_tree *tree, int i, int j, bool blocks) {
-    struct tally_node_info info =
-        j < TAGS ? tree_at(tree, names[i], names[j], NULL) : tree_at(tree, names[i], NULL);
+    struct tally_node_info info = j < TAGS ? tree_at(tree, names[i], names[j], NULL) : tree_at(tree, names[i], NULL);
     return (int64_t)(blocks ? info.blocks_direct : info.bytes_direct);
 }
 
