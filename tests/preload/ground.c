@@ -143,6 +143,65 @@ static void fork_vfork(void) {
     no_losses();
 }
 
+/* A child that begins to allocate only after its parent went on to make many more tags. */
+static void late_child(void) {
+    int go[2];
+    char byte = 0, name[16];
+    CHECK(pipe(go) == 0);
+    void *before = keep(malloc(50));
+    uint64_t bytes = tally_bytes();
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(read(go[0], &byte, 1) == 1);
+        CHECK_EQUAL(tally_bytes(), bytes);
+        for (int i = 0; i < 60000; i += 7) {
+            snprintf(name, sizeof name, "n%d", i);
+            TALLY_TAG_COPY(name);
+            free(keep(malloc(10)));
+        }
+        CHECK_EQUAL(tally_bytes(), bytes);
+        tally_tree *tree = tree_now(TALLY_TREE_FULL);
+        tree_check(tally_tree_root(tree));
+        CHECK_EQUAL(tree_at(tree, "n49", NULL).allocated_blocks, 1);
+        CHECK(tree_at(tree, "n50", NULL).name == NULL); /* the parent's alone */
+        tally_tree_free(tree);
+        free(before);
+        CHECK_EQUAL(tally_bytes(), bytes - 50);
+        no_losses();
+        _exit(0);
+    }
+    for (int i = 0; i < 60000; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        TALLY_TAG_COPY(name);
+        free(keep(malloc(10)));
+    }
+    CHECK(write(go[1], &byte, 1) == 1);
+    wait_for(child, 0);
+    CHECK_EQUAL(tally_bytes(), bytes);
+}
+
+/* A thread whose first deed is to go on another thread's stack. */
+static tally_stack given;
+static void *overriding(void *argument) {
+    TALLY_STACK_OVERRIDE(&given);
+    *(void **)argument = keep(malloc(123));
+    return NULL;
+}
+static void override_first(void) {
+    void *block;
+    pthread_t thread;
+    {
+        TALLY_TAG("Giver");
+        CHECK_EQUAL(tally_stack_get(&given), 0);
+    }
+    CHECK(pthread_create(&thread, NULL, overriding, &block) == 0);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(bytes_at("Giver"), 123);
+    free(block);
+    CHECK_EQUAL(bytes_at("Giver"), 0);
+}
+
 static _Atomic bool stop;
 static _Atomic int64_t books; /* live bytes under Load */
 static void *load(void *argument) {
@@ -466,6 +525,7 @@ int main(int argc, char **argv) {
         TEST(fork_libc),   TEST(fork_syscall),  TEST(fork_clone),           TEST(fork_clone3), TEST(fork_vfork),
         TEST(fork_under_load), TEST(signals),   TEST(small_stacks),         TEST(thread_ends), TEST(plugins),
         TEST(deepbind),    TEST(cxx_plugin),    TEST(limits_inside),        TEST(locked),      TEST(address_space_inside),
+        TEST(late_child),  TEST(override_first),
     };
     CHECK(argc > 1);
     arguments = argv + 2;
