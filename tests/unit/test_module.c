@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,8 +117,42 @@ static void not_there_any_more(void **state) {
     assert_int_equal(tly_module_of((uintptr_t)known, &bias), now);
 }
 
+/* Threads whose first allocations in a file come at once register it once. */
+enum { THREADS = 8 };
+static pthread_barrier_t start;
+static const void *addresses[3];
+static uint32_t seen[THREADS][3];
+static void *first_allocations(void *number) {
+    pthread_barrier_wait(&start);
+    uint64_t bias;
+    for (int i = 0; i < 3; i++) {
+        seen[(size_t)number][i] = tly_module_of((uintptr_t)addresses[i], &bias);
+        pthread_barrier_wait(&start);
+    }
+    return NULL;
+}
+
+static void each_once(void **state) {
+    (void)state;
+    addresses[0] = (const void *)(uintptr_t)each_once;
+    addresses[1] = dlsym(RTLD_DEFAULT, "getpid");
+    addresses[2] = dlsym(RTLD_DEFAULT, "_cmocka_run_group_tests");
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, first_allocations, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < THREADS; i++)
+        assert_memory_equal(seen[i], seen[0], sizeof seen[0]);
+    uint32_t valid = 0;
+    for (uint32_t i = 0; i < tly_region->section[TLY_SEC_MODULES].used_bytes / sizeof(struct tly_module); i++)
+        valid += module(i)->state == 1;
+    assert_int_equal(valid, 3);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known), cmocka_unit_test(unknown), cmocka_unit_test(build_ids),
-                                       cmocka_unit_test(not_there_any_more)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_once), cmocka_unit_test(known), cmocka_unit_test(unknown),
+                                       cmocka_unit_test(build_ids), cmocka_unit_test(not_there_any_more)};
     return cmocka_run_group_tests(tests, world_setup, NULL);
 }
