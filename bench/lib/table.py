@@ -12,8 +12,8 @@ class Result:
     column: str     # the variant's title
     unit: str
     value: float    # median
-    ratio: float    # of medians, to the base; None: has none
-    low: float      # quartiles: of the ratios round by round, or of the values where there is no ratio
+    ratio: float    # to the base of the same round, median of the rounds; None: has none
+    low: float      # quartiles of the ratios, or of the values where there is no ratio; None: a single round
     high: float
     target: float   # None: has none
     absolute: bool
@@ -29,7 +29,7 @@ class Result:
 
 def quartiles(values):
     if len(values) < 2:
-        return values[0], values[0]
+        return None, None
     cut = statistics.quantiles(values, n=4, method="inclusive")
     return cut[0], cut[2]
 
@@ -41,9 +41,9 @@ def make(row, variant, samples, base_samples, metric="", title=None, unit=None, 
     if base_samples is None or absolute:
         low, high = quartiles(values)
     else:
-        base = [sample[metric] for sample in base_samples]
-        ratio = value / statistics.median(base)
-        low, high = quartiles([a / b for a, b in zip(values, base)])
+        ratios = [sample[metric] / base[metric] for sample, base in zip(samples, base_samples)]
+        ratio = statistics.median(ratios)
+        low, high = quartiles(ratios)
     return Result(row.name, title or row.title, row.group, variant.name, variant.title, unit or row.unit, value, ratio, low,
                   high, target, absolute)
 
@@ -53,6 +53,10 @@ def number(value):
     return f"{value:.2f}" if size < 10 else f"{value:.1f}" if size < 100 else f"{value:,.0f}"
 
 
+def spread_of(r, between):
+    return "" if r.low is None else f"{number(r.low)}{between}{number(r.high)}"
+
+
 def aligned(results):
     head = ["what", "variant", "median", "ratio", "quartiles", "target", ""]
     lines, last = [head], None
@@ -60,7 +64,7 @@ def aligned(results):
         if r.ratio is None and not r.absolute:
             spread, ratio = "", "1"
         else:
-            spread = f"{number(r.low)}..{number(r.high)}"
+            spread = spread_of(r, "..")
             ratio = "" if r.ratio is None else number(r.ratio)
         target = "" if r.target is None else f"<= {r.target:g}" + (f" {r.unit}" if r.absolute else "")
         lines.append([r.title if r.title != last else "", r.column, f"{number(r.value)} {r.unit}", ratio, spread, target,
@@ -73,12 +77,9 @@ def aligned(results):
 
 
 def cell(r):
-    if r.absolute:
-        text = f"{number(r.value)} {r.unit} ({number(r.low)}–{number(r.high)})"
-    elif r.ratio is None:
-        text = f"{number(r.value)} {r.unit}"
-    else:
-        text = f"{number(r.ratio)} ({number(r.low)}–{number(r.high)})"
+    text = f"{number(r.value)} {r.unit}" if r.absolute or r.ratio is None else number(r.ratio)
+    if (r.absolute or r.ratio is not None) and r.low is not None:
+        text += f" ({spread_of(r, '–')})"
     return f"**{text}**" if r.verdict() == "missed" else text
 
 
