@@ -11,6 +11,8 @@
 
 #include "stopwatch.h"
 
+static void **last; /* the chain's newest block */
+
 static long peak_resident_kib(void) {
     char line[256];
     long kib = -1;
@@ -34,7 +36,6 @@ int main(int argc, char **argv) {
     if (size_min < (long)sizeof(void *) || size_max < size_min) bench_die("heap", EINVAL);
 
     uint32_t state = 1;
-    void **last = NULL;
     char name[16];
     for (uint64_t made_bytes = 0, blocks = 0; made_bytes < wanted_bytes; blocks++) {
         size_t size = (size_t)size_min + bench_random(&state) % (uint32_t)(size_max - size_min + 1);

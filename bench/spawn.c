@@ -16,7 +16,9 @@
 
 extern char **environ;
 
-/* The blocks of the heap, spread over the nodes; they live until the process ends. */
+static void **newest; /* of the blocks, which hang on one chain and live until the process ends */
+
+/* Makes the blocks, spread over the nodes. */
 static void fill(long nodes, long blocks) {
     char outer[32], inner[32];
     long per_node = nodes ? (blocks + nodes - 1) / nodes : 0;
@@ -26,9 +28,10 @@ static void fill(long nodes, long blocks) {
         TALLY_TAG_COPY(outer);
         TALLY_TAG_COPY(inner);
         for (long k = 0; k < per_node && made < blocks; k++, made++) {
-            char *volatile block = malloc(16 + (size_t)(made % 113));
+            void **block = malloc(16 + (size_t)(made % 113));
             if (!block) bench_die("malloc", ENOMEM);
-            *block = 1;
+            *block = newest;
+            newest = block;
         }
     }
 }
@@ -90,5 +93,7 @@ int main(int argc, char **argv) {
         ns[i] = spawn_once(environment);
     double processor = (processor_us() - before_us) / (double)count;
     printf("%.2f %.2f\n", bench_median(ns, (size_t)count) / 1e3, processor);
+    free(environment);
+    free(ns);
     return 0;
 }
