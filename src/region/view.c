@@ -128,19 +128,25 @@ static void add_up(const struct tly_view *view, struct tly_balance *out, uint32_
     }
 }
 
+/* All frees before any allocation: no balance of a running process can be negative. */
+static void add_up_all(const struct tly_view *view, struct tly_balance *out, uint32_t nodes) {
+    memset(out, 0, nodes * sizeof *out);
+    add_up(view, out, nodes, tly_view_count(view, TLY_SEC_SEGS), true);
+    atomic_thread_fence(memory_order_seq_cst);
+    add_up(view, out, nodes, tly_view_count(view, TLY_SEC_SEGS), false);
+    atomic_thread_fence(memory_order_acquire);
+}
+
 int tly_view_balances(const struct tly_view *view, struct tly_balance *out, uint32_t nodes) {
     for (int attempt = 0; attempt < 100; attempt++) {
         struct timespec pause = {0, 1000000};
         if (attempt > 0) nanosleep(&pause, NULL);
         uint32_t epoch = atomic_load_explicit(&view->region->epoch, memory_order_acquire);
         if (epoch % 2 != 0) continue; /* a clear is under way, or was when the process was killed */
-        memset(out, 0, nodes * sizeof *out);
-        add_up(view, out, nodes, tly_view_count(view, TLY_SEC_SEGS), true);
-        atomic_thread_fence(memory_order_seq_cst);
-        add_up(view, out, nodes, tly_view_count(view, TLY_SEC_SEGS), false);
-        atomic_thread_fence(memory_order_acquire);
+        add_up_all(view, out, nodes);
         if (atomic_load_explicit(&view->region->epoch, memory_order_relaxed) == epoch) return 0;
     }
+    add_up_all(view, out, nodes); /* what is there */
     return -EAGAIN;
 }
 
