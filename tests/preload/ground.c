@@ -69,12 +69,15 @@ static void forks(pid_t (*fork_by)(void)) {
     static void *block[300];
     {
         TALLY_TAG("Before");
-        for (int i = 0; i < 300; i++) block[i] = keep(malloc((size_t)i * 40)); /* narrow and wide ones */
-        for (int i = 0; i < 100; i++) free(block[i]);
+        for (int i = 0; i < 300; i++)
+            block[i] = keep(malloc((size_t)i * 40)); /* narrow and wide ones */
+        for (int i = 0; i < 100; i++)
+            free(block[i]);
     }
     struct tally_node_info before = total();
     uint64_t live = 0;
-    for (int i = 100; i < 300; i++) live += (uint64_t)i * 40;
+    for (int i = 100; i < 300; i++)
+        live += (uint64_t)i * 40;
     CHECK_EQUAL(bytes_at("Before"), live);
     tally_push("Across");
     for (int round = 0; round < 20; round++) {
@@ -87,7 +90,8 @@ static void forks(pid_t (*fork_by)(void)) {
             CHECK_EQUAL(tally_bytes(), before.bytes);
             void *own = keep(malloc(77)); /* billed to Across: the tag stack is inherited */
             CHECK_EQUAL(bytes_at("Across"), 77);
-            for (int i = 100; i < 300; i++) free(block[i]);
+            for (int i = 100; i < 300; i++)
+                free(block[i]);
             CHECK_EQUAL(bytes_at("Before"), 0);
             CHECK_EQUAL(total().bytes, before.bytes - live + 77);
             tally_pop();
@@ -115,7 +119,8 @@ static void forks(pid_t (*fork_by)(void)) {
         CHECK(memcmp(&after, &before, sizeof after) == 0);
     }
     tally_pop();
-    for (int i = 100; i < 300; i++) free(block[i]);
+    for (int i = 100; i < 300; i++)
+        free(block[i]);
     CHECK_EQUAL(bytes_at("Before"), 0);
     no_losses();
 }
@@ -225,7 +230,8 @@ static void *load(void *argument) {
 static void fork_under_load(void) {
     enum { LOADERS = 4 };
     pthread_t thread[LOADERS];
-    for (uintptr_t i = 0; i < LOADERS; i++) CHECK(pthread_create(&thread[i], NULL, load, (void *)i) == 0);
+    for (uintptr_t i = 0; i < LOADERS; i++)
+        CHECK(pthread_create(&thread[i], NULL, load, (void *)i) == 0);
     for (int i = 0; i < 150; i++) {
         pid_t child = i % 3 == 0 ? fork() : fork();
         CHECK(child >= 0);
@@ -247,7 +253,8 @@ static void fork_under_load(void) {
         wait_for(child, 0);
     }
     atomic_store(&stop, true);
-    for (int i = 0; i < LOADERS; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < LOADERS; i++)
+        pthread_join(thread[i], NULL);
     CHECK_EQUAL(bytes_at("Load"), books);
     no_losses();
 }
@@ -330,9 +337,11 @@ static void signals(void) {
 
 static void *on_small_stack(void *argument) {
     tally_push("Small");
-    for (int i = 0; i < 100; i++) tally_push(i % 2 ? "x" : "y");
+    for (int i = 0; i < 100; i++)
+        tally_push(i % 2 ? "x" : "y");
     void *block = keep(malloc((size_t)argument));
-    for (int i = 0; i < 100; i++) tally_pop();
+    for (int i = 0; i < 100; i++)
+        tally_pop();
     tally_pop();
     return block;
 }
@@ -373,8 +382,10 @@ static void thread_ends(void) {
     CHECK(pthread_key_create(&key, at_thread_end) == 0);
     for (int i = 0; i < 100; i++) {
         pthread_t thread[4];
-        for (int j = 0; j < 4; j++) CHECK(pthread_create(&thread[j], NULL, with_destructor, (void *)3) == 0);
-        for (int j = 0; j < 4; j++) pthread_join(thread[j], NULL);
+        for (int j = 0; j < 4; j++)
+            CHECK(pthread_create(&thread[j], NULL, with_destructor, (void *)3) == 0);
+        for (int j = 0; j < 4; j++)
+            pthread_join(thread[j], NULL);
     }
     tally_tree *tree = tree_now(TALLY_TREE_FULL);
     struct tally_node_info info = tree_at(tree, "At thread end", NULL);
@@ -413,7 +424,8 @@ static void plugins(void) {
     CHECK(same > 0); /* else the test shows nothing */
     CHECK_EQUAL(bytes_at("PluginA"), 50 * 100);
     CHECK_EQUAL(bytes_at("PluginB"), 50 * 100);
-    for (int i = 0; i < 50; i++) free(first[i]), free(second[i]);
+    for (int i = 0; i < 50; i++)
+        free(first[i]), free(second[i]);
     CHECK_EQUAL(bytes_at("PluginA"), 0);
     no_losses();
 }
@@ -421,7 +433,8 @@ static void plugins(void) {
 /* RTLD_DEEPBIND: the plugin finds malloc in its own libraries first, so its blocks come from libc past us. */
 static void deepbind(void) {
     void *handle, *block[20];
-    for (int i = 0; i < 20; i++) block[i] = call(arguments[0], RTLD_NOW | RTLD_DEEPBIND, "plugin_make", &handle);
+    for (int i = 0; i < 20; i++)
+        block[i] = call(arguments[0], RTLD_NOW | RTLD_DEEPBIND, "plugin_make", &handle);
     for (int i = 0; i < 20; i++) {
         if (i % 2) block[i] = keep(realloc(block[i], 50));
         memset(block[i], 1, 50);
@@ -471,7 +484,8 @@ static void limits_inside(void) {
     CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
     CHECK(prctl(PR_SET_NAME, "new/name\n") == 0);
     CHECK(chdir("/") == 0);
-    for (int fd = 3; fd < 1024; fd++) close(fd);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
     char name[16];
     void *kept[2000];
     for (int i = 0; i < 2000; i++) { /* nodes and counters grow: so does the region */
@@ -481,7 +495,8 @@ static void limits_inside(void) {
         kept[i] = take_some(2, 100);
     }
     CHECK_EQUAL(bytes_at("Within limits"), 2000 * 200);
-    for (int i = 0; i < 2000; i++) drop_some(kept[i]);
+    for (int i = 0; i < 2000; i++)
+        drop_some(kept[i]);
     CHECK_EQUAL(bytes_at("Within limits"), 0);
     no_losses();
 }
@@ -522,10 +537,10 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } tests[] = {
 #define TEST(NAME) {#NAME, NAME}
-        TEST(fork_libc),   TEST(fork_syscall),  TEST(fork_clone),           TEST(fork_clone3), TEST(fork_vfork),
-        TEST(fork_under_load), TEST(signals),   TEST(small_stacks),         TEST(thread_ends), TEST(plugins),
-        TEST(deepbind),    TEST(cxx_plugin),    TEST(limits_inside),        TEST(locked),      TEST(address_space_inside),
-        TEST(late_child),  TEST(override_first),
+        TEST(fork_libc),       TEST(fork_syscall),   TEST(fork_clone),    TEST(fork_clone3), TEST(fork_vfork),
+        TEST(fork_under_load), TEST(signals),        TEST(small_stacks),  TEST(thread_ends), TEST(plugins),
+        TEST(deepbind),        TEST(cxx_plugin),     TEST(limits_inside), TEST(locked),      TEST(address_space_inside),
+        TEST(late_child),      TEST(override_first),
     };
     CHECK(argc > 1);
     arguments = argv + 2;
