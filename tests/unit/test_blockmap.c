@@ -149,6 +149,7 @@ static void inside_a_block_at(uintptr_t base, uintptr_t offset) {
 
 static void inside_a_block(void **state) {
     (void)state;
+    inside_a_block_at(0x130000000000, 0);
     inside_a_block_at(0x130000000000, 160);
     for (uintptr_t before = 16; before <= 48;
          before += 16) /* continuations in the next page of entries, after the last */

@@ -105,8 +105,16 @@ static void first_pop_too_many(void) {
     CHECK(tally_bytes() == 70307);
 }
 
-static void (*const firsts[])(void) = {first_questions, first_pause,    first_stop,        first_clear,
-                                       first_start,     first_override, first_pop_too_many};
+/* As after dlclose(), or the renaming of a thread. */
+static void first_renewal(void) {
+    tly_gate_renew();
+    CHECK(tly_gate_page.free == 0);
+    made(0, 12, 7);
+    CHECK(tally_bytes() == 70307);
+}
+
+static void (*const firsts[])(void) = {first_renewal, first_questions, first_pause,    first_stop,
+                                       first_clear,   first_start,     first_override, first_pop_too_many};
 
 /* A fork that the C library knows nothing of. */
 static void raw_child(void (*part)(void)) {

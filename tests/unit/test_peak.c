@@ -87,6 +87,12 @@ static void fill_step(unsigned thread, uint64_t random) {
     for (unsigned i = 0; i < 4; i++)
         made(thread, i, TLY_FLUSH_BYTES / 4);
 }
+/* Half as much again: what was over the quota has been passed on. */
+static void overfill_step(unsigned thread, uint64_t random) {
+    (void)random;
+    for (unsigned i = 0; i < 7; i++)
+        made(thread, i, TLY_FLUSH_BYTES / 4);
+}
 static void drain_step(unsigned thread, uint64_t random) {
     (void)random;
     for (unsigned i = 0; i < BLOCKS; i++)
@@ -109,6 +115,10 @@ static void bound(void **state) {
     step = fill_step;
     run(THREADS);
     assert_int_equal(worst, THREADS * TLY_FLUSH_BYTES); /* the stated error is reached, and not passed */
+    step = drain_step;
+    run(THREADS);
+    step = overfill_step;
+    run(THREADS);
     step = drain_step;
     run(THREADS);
     step = random_step;

@@ -373,11 +373,56 @@ static void read_while_they_run(void **state) {
     world_check();
 }
 
+/* The rules change all the time (files are unloaded, threads renamed, all paused): no block is lost over it. */
+static void *change_rules(void *number) {
+    while (!done) {
+        if (number) {
+            tally_pause_all_begin();
+            tally_pause_all_end();
+        } else {
+            tly_gate_renew();
+        }
+    }
+    return NULL;
+}
+static void *make_and_free(void *number) {
+    unsigned range = 40 + (unsigned)(size_t)number;
+    for (uint64_t k = 0; k < 200000; k++) {
+        made(range, k % 100, k % 300);
+        if (k % 100 == 99)
+            for (uint64_t i = 0; i < 100; i++)
+                gone(range, i);
+    }
+    return NULL;
+}
+
+static void changing_rules(void **state) {
+    (void)state;
+    pthread_t changers[2], workers[2];
+    done = false;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&changers[i], NULL, change_rules, (void *)i), 0);
+        assert_int_equal(pthread_create(&workers[i], NULL, make_and_free, (void *)i), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(workers[i], NULL);
+    done = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(changers[i], NULL);
+    struct tally_perf_stats stats = {.struct_bytes = sizeof stats};
+    tally_perf_stats(&stats);
+    assert_int_equal(stats.unmatched_frees | stats.missed_frees | stats.dropped_events, 0);
+    assert_int_equal(tally_bytes(), 0);
+    world_check();
+    made(40, 500, 11); /* and it goes on */
+    assert_int_equal(tally_bytes(), 11);
+}
+
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup(NAME, fresh)
     const struct CMUnitTest tests[] = {
-        TEST(start_and_stop), TEST(clear),   TEST(pause_everybody), TEST(requests),
-        TEST(stats),          TEST(written), TEST(child),           TEST(read_while_they_run),
+        TEST(start_and_stop), TEST(clear), TEST(pause_everybody),     TEST(requests),       TEST(stats),
+        TEST(written),        TEST(child), TEST(read_while_they_run), TEST(changing_rules),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

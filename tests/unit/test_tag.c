@@ -135,6 +135,9 @@ static void small_index_part(void) { /* slow, not lost */
         CHECK(made[i] != TLY_NODE_ROOT);
     }
     CHECK(tly_region->index_overflow > 3000);
+    uint32_t below[2] = {world_node(made[0], "one name"), world_node(made[1], "one name")};
+    CHECK(below[0] != below[1]);
+    CHECK(world_node(made[0], "one name") == below[0] && world_node(made[1], "one name") == below[1]);
     for (uint32_t i = 0; i < 6000; i++) {
         char name[40];
         snprintf(name, sizeof name, "over %u", i);

@@ -203,10 +203,28 @@ static void hand_over(void **state) {
     assert_non_null(fine);
 }
 
+/* Before it has pushed or allocated anything. */
+static void *override_first(void *result) {
+    if (tly_tag_override(handed_over.node) != 0) return NULL;
+    return billed() == handed_over.node ? result : NULL;
+}
+static void first_of_all_an_override(void **state) {
+    (void)state;
+    int something;
+    void *fine;
+    pthread_t thread;
+    tly_tag_push("first of all");
+    tly_tag_position(&handed_over);
+    assert_int_equal(pthread_create(&thread, NULL, override_first, &something), 0);
+    pthread_join(thread, &fine);
+    assert_ptr_equal(fine, &something);
+}
+
 static void pause_thread(void **state) {
     (void)state;
     tly_tag_push("before");
     uint32_t before = here();
+    assert_int_equal(billed(), before);
     tly_tag_pause_thread();
     assert_int_equal(billed(), TLY_NODE_PAUSED);
     assert_int_equal(tly_self.generation, TLY_GENERATION_NONE); /* no fast path */
@@ -322,10 +340,10 @@ static void any_sequence(void **state) {
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup(NAME, empty)
     const struct CMUnitTest tests[] = {
-        TEST(push_and_pop), TEST(no_name),      TEST(other_names_at_one_depth),
-        TEST(copies),       TEST(long_names),   TEST(deep),
-        TEST(override),     TEST(hand_over),    TEST(pause_thread),
-        TEST(pause_all),    TEST(any_sequence),
+        TEST(push_and_pop), TEST(no_name),    TEST(other_names_at_one_depth),
+        TEST(copies),       TEST(long_names), TEST(deep),
+        TEST(override),     TEST(hand_over),  TEST(first_of_all_an_override),
+        TEST(pause_thread), TEST(pause_all),  TEST(any_sequence),
     };
     return cmocka_run_group_tests(tests, world_setup, NULL);
 }

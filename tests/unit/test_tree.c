@@ -274,13 +274,23 @@ static void paused_is_hidden(void **state) {
 
 static void random_trees(void **state) {
     (void)state;
-    static const char *const names[] = {
-        "a",          "aa",  "b",    "name", "name longer than eight", "name longer than nine", "/", "\xc3\xa4",
-        "\"quoted\"", "z\n", "\xff", "c"};
+    static const char *const names[] = {"a",
+                                        "aa",
+                                        "b",
+                                        "name",
+                                        "name longer than eight",
+                                        "name longer",
+                                        "name longer than nine",
+                                        "/",
+                                        "\xc3\xa4",
+                                        "\"quoted\"",
+                                        "z\n",
+                                        "\xff",
+                                        "c"};
     uint64_t random = world_seed();
     for (int round = 0; round < 12; round++) {
         assert_int_equal(clear(NULL), 0);
-        uint64_t variety = 2 + world_random(&random) % 11, deepest = 1 + world_random(&random) % 9;
+        uint64_t variety = 2 + world_random(&random) % 12, deepest = 1 + world_random(&random) % 9;
         for (int i = 0; i < 300; i++) {
             char path[PATH_BYTES] = "";
             for (uint64_t depth = world_random(&random) % (deepest + 1); depth-- > 0;) {
