@@ -74,7 +74,9 @@ static uint32_t push(struct tly_thread *thread, const char *name, bool keep) {
     bool account = ready || (atomic_load(&tly_gate_state.ready) && atomic_load(&tly_gate_page.free) != 0);
     uint32_t pushed = 0, child = thread->tag_node, depth = thread->depth;
     if (account) {
+        if (ready) tly_busy_begin(thread->ledger); /* names and nodes are written: see before_fork */
         if (name && name[0]) child = child_of_name(thread, name, keep, ready);
+        if (ready) tly_busy_end(thread->ledger);
         push_node(thread, keep && name ? (uintptr_t)name : TLY_NO_LITERAL, child);
         pushed = depth + 1;
     }

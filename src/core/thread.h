@@ -45,6 +45,7 @@ struct tly_thread {
     uint32_t known;      /* the generation whose rules the fields below follow */
     uint32_t auto_tags;
     bool attaching, exited;
+    bool forks_inside; /* noted before a fork: a hook of this thread is under way */
     struct tly_ledger *ledger;
     struct tly_seg **segs; /* [node >> TLY_SEG_SHIFT], NULL: not yet */
     struct tly_path_set *paths;

@@ -348,6 +348,20 @@ bool tly_process_resume_all(void) {
     return true;
 }
 
+/* ---- fork ---------------------------------------------------------------------------------------------------------- */
+
+/* A signal handler may fork in the midst of a hook, which then goes on in the child with addresses inside its parent's
+ * region: only such a child needs the shield at once. Others find out at the gate, and shield themselves then. */
+static void before_fork(void) {
+    const struct tly_ledger *own = tly_self.ledger;
+    tly_self.forks_inside = tly_self.attaching || tly_self.exited || atomic_load(&clearing) || atomic_load(&polling) ||
+                            (own && atomic_load(&own->busy) != 0);
+}
+
+static void in_forked_child(void) {
+    if (tly_self.forks_inside) tly_writer_shield();
+}
+
 /* ---- begin and end ------------------------------------------------------------------------------------------------ */
 
 static void alias_problem(const char *line) { tly_say(line, NULL); }
@@ -381,7 +395,7 @@ void tly_process_init(void) {
         if (!options.follow && run_pid && strtoul(run_pid, NULL, 10) != (unsigned long)getpid())
             dormant_for_ever = true;
         tly_rundir_find(&rundir);
-        pthread_atfork(NULL, NULL, tly_writer_shield);
+        pthread_atfork(before_fork, NULL, in_forked_child);
         if (!dormant_for_ever && preloaded) {
             int result = make_region(true, 0);
             if (result == 0) result = tly_threads_init();
