@@ -95,6 +95,9 @@ run-dir-missing)
 run-dir-unwritable)
     need setpriv
     chmod 755 "$scratch"
+    # The build may lie in a folder that the other user cannot enter.
+    cp "$program" "$TALLY_LIB" .
+    program=$scratch/${program##*/} TALLY_LIB=$scratch/${TALLY_LIB##*/}
     mkdir -m 555 locked
     PLACE=$scratch/locked
     compare 'set -- setpriv --reuid 65534 --clear-groups "$@"' may-fail
