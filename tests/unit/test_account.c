@@ -375,6 +375,41 @@ static void quota(void **state) {
     tly_account_gone(world_block(26, 0));
 }
 
+/* The rules change between a thread's look at them and its passage: it looks again, and loses nothing. */
+bool __real_tly_thread_ready(struct tly_thread *thread);
+bool __wrap_tly_thread_ready(struct tly_thread *thread);
+static int changes;
+bool __wrap_tly_thread_ready(struct tly_thread *thread) {
+    bool ready = __real_tly_thread_ready(thread);
+    if (changes > 0) {
+        changes--;
+        tly_gate_renew();
+    }
+    return ready;
+}
+
+static void changed_meanwhile(void **state) {
+    (void)state;
+    uint32_t node = on_node("changed meanwhile");
+    struct tly_balance before = world_balance(node);
+    uint64_t unmatched_before = COUNTED(unmatched_frees);
+    changes = 3;
+    tly_account_alloc(world_block(28, 0), 50, NULL);
+    expect(node, before, 50, 1, 0, 0);
+    assert_int_equal(changes, 0);
+    changes = 1;
+    struct tly_taken taken = tly_account_realloc_begin(world_block(28, 0));
+    assert_true(taken.found);
+    changes = 1;
+    tly_account_realloc_end(taken, world_block(28, 0), world_block(28, 9), 70, NULL);
+    expect(node, before, 120, 2, 50, 1);
+    changes = 2;
+    tly_account_free(world_block(28, 9));
+    expect(node, before, 120, 2, 120, 2);
+    assert_int_equal(changes, 0);
+    assert_int_equal(COUNTED(unmatched_frees), unmatched_before);
+}
+
 /* ---- automatic tags ---------------------------------------------------------------------------------------------- */
 
 static void automatic(void **state) {
@@ -416,9 +451,11 @@ static void automatic(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_ways),      cmocka_unit_test(side_by_side), cmocka_unit_test(unmatched),
-        cmocka_unit_test(missed),          cmocka_unit_test(reallocs),     cmocka_unit_test(paused),
-        cmocka_unit_test(stopped_and_off), cmocka_unit_test(quota),        cmocka_unit_test(automatic),
+        cmocka_unit_test(three_ways),      cmocka_unit_test(side_by_side),
+        cmocka_unit_test(unmatched),       cmocka_unit_test(missed),
+        cmocka_unit_test(reallocs),        cmocka_unit_test(paused),
+        cmocka_unit_test(stopped_and_off), cmocka_unit_test(quota),
+        cmocka_unit_test(automatic),       cmocka_unit_test(changed_meanwhile),
         cmocka_unit_test(high_nodes),
     };
     return cmocka_run_group_tests(tests, world_setup, NULL);

@@ -90,13 +90,14 @@ static void fill_step(unsigned thread, uint64_t random) {
 /* Half as much again: what was over the quota has been passed on. */
 static void overfill_step(unsigned thread, uint64_t random) {
     (void)random;
-    for (unsigned i = 0; i < 7; i++)
-        made(thread, i, TLY_FLUSH_BYTES / 4);
+    for (unsigned i = 0; i < 14; i++)
+        made(thread, i, TLY_FLUSH_BYTES / 8);
 }
 static void drain_step(unsigned thread, uint64_t random) {
     (void)random;
     for (unsigned i = 0; i < BLOCKS; i++)
         if (size_of[thread][i]) gone(thread, i);
+    tly_account_event(NULL); /* passes on: with quotas that are whole again */
 }
 
 static void run(int turns) {
