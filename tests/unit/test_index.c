@@ -162,6 +162,7 @@ static void *read_all(void *unused) {
 
 static void one_id_per_key(void **state) {
     (void)state;
+    uint32_t met = 0;
     for (int round = 0; round < 3; round++) {
         fresh((uint64_t)64 << 20);
         done = false;
@@ -175,10 +176,11 @@ static void one_id_per_key(void **state) {
         done = true;
         pthread_join(reader, NULL);
         assert_int_equal(live_records(), KEYS);
-        assert_true(dropped > 0); /* they did meet */
+        met += dropped;
         for (int i = 1; i < THREADS; i++)
             assert_memory_equal(ids[i], ids[0], sizeof ids[0]);
     }
+    assert_true(met > 0); /* they did insert the same key at the same time */
 }
 
 int main(void) {
