@@ -232,18 +232,18 @@ static void fork_under_load(void) {
     pthread_t thread[LOADERS];
     for (uintptr_t i = 0; i < LOADERS; i++)
         CHECK(pthread_create(&thread[i], NULL, load, (void *)i) == 0);
-    for (int i = 0; i < 150; i++) {
-        pid_t child = i % 3 == 0 ? fork() : fork();
+    for (int i = 0; i < 60; i++) {
+        pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
             struct tally_node_info before = total();
             CHECK(before.bytes < 1u << 30);
             TALLY_TAG("Child");
-            for (size_t j = 0; j < 200; j++) {
+            for (size_t j = 0; j < 60; j++) {
                 void *block = keep(malloc(j * 31));
                 CHECK_EQUAL(bytes_at("Child"), j * 31);
                 free(block);
-                if (j % 50) continue;
+                if (j % 20) continue;
                 CHECK_EQUAL(total().bytes, before.bytes);
             }
             CHECK_EQUAL(total().blocks, before.blocks);
