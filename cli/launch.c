@@ -45,8 +45,9 @@ static void ended_already(int number) {
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
-/* Signals of the kernel's own go to the whole foreground group (Ctrl-C, a hang-up, a resized window): the child has
- * got its own. Those that somebody sent to this process are meant for the program. */
+/* Signals of the kernel's own go to the whole foreground group (Ctrl-C, a resized window): the child has got its own.
+ * Those that somebody sent to this process are meant for the program, and so is the hang-up that the kernel sends to the
+ * leader of a session alone. */
 static void pass_on(int number, siginfo_t *info, void *context) {
     (void)context;
     int saved = errno;
@@ -54,6 +55,8 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     if (number == SIGTSTP) told_to_stop = 1;
     if (to <= 0) {
         ended_already(number);
+    } else if (number == SIGHUP && info->si_code > 0 && getsid(0) == getpid()) {
+        kill(to, number);
     } else if (info->si_code <= 0 && info->si_pid != to) {
         if (number >= SIGRTMIN)
             sigqueue(to, number, info->si_value);

@@ -139,12 +139,19 @@ static void print_certainty(const struct report *report) {
     if (snapshot->damaged_records)
         fprintf(report->out, "NOT exact: %s left out, the account is damaged",
                 count(text, snapshot->damaged_records, "record", "records"));
+    else if (snapshot->counters.untracked_allocs)
+        fprintf(report->out, "NOT exact: %s",
+                count(text, snapshot->counters.untracked_allocs, "allocation could not be recorded",
+                      "allocations could not be recorded"));
     else if (snapshot->exact)
         fputs("exact, in bytes as requested", report->out);
     else
         fputs("exact counters, read one after the other while the program ran: each is right at some moment of the "
               "reading",
               report->out);
+    if (snapshot->counters.index_overflow)
+        fprintf(report->out, "; %s, and billed to the tag above",
+                count(text, snapshot->counters.index_overflow, "tag found no room", "tags found no room"));
     fputc('\n', report->out);
     if (!snapshot->note.bytes) return;
     title(report, "NOTE");

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/options.h"
@@ -88,6 +89,25 @@ static int parse_flags(int argc, char **argv, struct tly_options *options) {
     }
     if (at >= argc) return tly_misused("run", -1, "which program?");
     return at;
+}
+
+/* A place that recordings cannot go to is found out before the program runs for hours, as far as it can be known: the
+ * directory, if no part of it depends on the process. 0, or the exit status after a complaint. */
+static int check_output(const char *pattern) {
+    char directory[PATH_MAX];
+    struct stat status;
+    if (strlen(pattern) >= sizeof directory) return 0;
+    strcpy(directory, pattern);
+    char *slash = strrchr(directory, '/');
+    if (stat(pattern, &status) == 0 && S_ISDIR(status.st_mode)) {
+        tly_complain("run", "-o %s: that is a directory; the program was not started", pattern);
+        return TLY_EXIT_REFUSED;
+    }
+    if (!slash || slash == directory) return 0;
+    *slash = 0;
+    if (strchr(directory, '%') || (stat(directory, &status) == 0 && S_ISDIR(status.st_mode))) return 0;
+    tly_complain("run", "-o %s: there is no directory %s; the program was not started", pattern, directory);
+    return TLY_EXIT_REFUSED;
 }
 
 /* 0, or the exit status after a complaint. */
@@ -222,6 +242,7 @@ int tly_cmd_run(int argc, char **argv) {
     int at = parse_flags(argc, argv, &options);
     if (at <= 0) return at == 0 ? 0 : TLY_EXIT_REFUSED;
     int status = check_program(argv + at);
+    if (status == 0) status = check_output(options.output);
     if (status != 0) return status;
     if (tly_library_find(library, sizeof library, error, sizeof error) != 0) {
         tly_complain("run", "%s", error);

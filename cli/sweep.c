@@ -80,10 +80,9 @@ static void collect(struct sweep *sweep, const char *region, const struct tly_ow
         return;
     }
     if (result == 0 && has_no_place(path)) {
-        tell(sweep, "process %u had left its account behind: cleared, for the directory of %s is gone", owner->pid,
-             path);
-        tly_place_remove(region);
-        return;
+        const char *slash = strrchr(path, '/');
+        memmove(path, slash + 1, strlen(slash)); /* here, then: nothing is thrown away */
+        tell(sweep, "the directory of process %u's recording is gone", owner->pid);
     }
     if (result == 0)
         result = tly_collect_region(region, path, &ending, NULL, error, sizeof error);

@@ -15,7 +15,7 @@
     X(output, TEXT, "%n.%p.tally", 4096, 0,                                                                            \
       "file written at exit: %p pid, %n program name, %h host, %% a percent sign")                                     \
     X(follow, BOOL, 1, 0, 1, "account in forked and executed children too")                                            \
-    X(share, BOOL, 0, 0, 1, "put the account of a linked library where tally top, start, stop and dump can reach it")  \
+    X(share, BOOL, 0, 0, 1, "put the account of a linked library where tally start, stop and dump can reach it")       \
     X(consolidate_period_ms, INT, 23, 0, 86400000, "milliseconds between two looks at the balances; 0: none")          \
     X(event_buffers_mb, INT, 256, 1, 1048576, "most memory for per-thread counters, MiB; beyond it threads share")     \
     X(path_node_table_mb, INT, 128, 1, 65536, "address space of the path-node index, MiB; a power of two of buckets")  \

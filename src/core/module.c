@@ -39,13 +39,21 @@ static uint32_t read_build_id(uintptr_t start, uintptr_t end, uintptr_t bias, ui
     return 0;
 }
 
+/* Of the executable, read once: later the process may have no /proc, or another root. */
+static char program_path[PATH_MAX];
+
+void tly_module_init(void) {
+    ssize_t got = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
+    program_path[got > 0 ? got : 0] = 0;
+}
+
 /* The path of the file: absolute, also if the loader was given a relative one. */
 static size_t file_path(const struct link_map *map, char *path, size_t bytes) {
     if (!map || !map->l_name || map->l_name[0] == 0) {
-        ssize_t got = readlink("/proc/self/exe", path, bytes);
-        if (got > 0) return (size_t)got;
-        memcpy(path, "main program", 12);
-        return 12;
+        size_t program_bytes = strlen(program_path);
+        if (program_bytes == 0) return (size_t)(stpcpy(path, "main program") - path);
+        memcpy(path, program_path, program_bytes < bytes ? program_bytes : bytes);
+        return program_bytes < bytes ? program_bytes : bytes;
     }
     size_t count = strlen(map->l_name), start = 0;
     if (map->l_name[0] != '/' && strchr(map->l_name, '/') && getcwd(path, bytes / 2)) {

@@ -361,5 +361,6 @@ int tly_snapshot_complete(struct tly_snapshot *snapshot) {
 void tly_snapshot_set_end(struct tly_snapshot *snapshot, enum tly_end_kind kind, int value) {
     snapshot->process.end_kind = kind;
     snapshot->process.end_value = value;
-    snapshot->exact = kind != TLY_END_RUNNING && snapshot->damaged_records == 0;
+    snapshot->exact =
+        kind != TLY_END_RUNNING && snapshot->damaged_records == 0 && snapshot->counters.untracked_allocs == 0;
 }

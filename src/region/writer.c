@@ -117,6 +117,13 @@ static bool put_scratch(void) {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
+/* Something of every section, so that a file system that is full shows it now, while there is a choice. */
+static bool commit_first_steps(void) {
+    for (int id = TLY_SEC_HEADER + 1; id < TLY_SEC_COUNT; id++)
+        if (!tly_writer_commit((enum tly_section_id)id, 1)) return false;
+    return true;
+}
+
 static int create_sized(const char *path, const struct tly_writer_sizes *sizes, int halvings) {
     uint64_t bytes = lay_out(NULL, sizes, halvings);
     if (bytes > space_limit(path != NULL)) return -EFBIG;
@@ -152,7 +159,13 @@ static int create_sized(const char *path, const struct tly_writer_sizes *sizes, 
     tly_region->section[TLY_SEC_HEADER].committed_bytes = PAGE;
     tly_region->section[TLY_SEC_HEADER].used_bytes = sizeof *tly_region;
     shielded = false;
-    return 0;
+    tly_map_set(TLY_OWN_REGION, PAGE);
+    if (commit_first_steps()) return 0;
+    if (path) unlink(path);
+    if (!again) munmap(tly_region, bytes);
+    if (!again || !put_scratch()) tly_region = NULL;
+    shielded = again;
+    return -ENOSPC;
 }
 
 int tly_writer_create(const char *path, const struct tly_writer_sizes *sizes) {
@@ -161,7 +174,6 @@ int tly_writer_create(const char *path, const struct tly_writer_sizes *sizes) {
     for (int halvings = 0; halvings <= 8; halvings++) {
         result = create_sized(path, sizes, halvings);
         if (result == 0) {
-            tly_map_set(TLY_OWN_REGION, PAGE);
             tly_map_mirror(tly_region->own_bytes);
             return 0;
         }

@@ -28,8 +28,23 @@ void tly_rundir_find(struct tly_rundir *dir) {
     const char *given = getenv("TALLY_RUN_DIR");
     memset(dir, 0, sizeof *dir);
     if (!given || !given[0] || strlen(given) >= sizeof dir->path) return;
+    /* Ours alone, as the collector made it: an account is not put where others can reach it. What is not there (the
+     * `tally run` has ended) is made again when it is needed. */
+    struct stat status;
+    if (lstat(given, &status) == 0 &&
+        (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0))
+        return;
     memcpy(dir->path, given, strlen(given) + 1);
     dir->given = true;
+}
+
+/* A process that outlives its `tally run`, and begins to allocate only then: its account goes to a directory of that name
+ * again. Nobody collects there, so the process writes its own file in the end, or the next command finds what is left. */
+static int remake(struct tly_rundir *dir) {
+    if (access(dir->path, F_OK) == 0 || errno != ENOENT) return 0;
+    if (mkdir(dir->path, 0700) != 0) return -errno;
+    dir->given = false;
+    return 0;
 }
 
 /* A directory of ours alone below `base`. */
@@ -57,6 +72,7 @@ int tly_rundir_name_region(struct tly_rundir *dir) {
             return result;
         }
     }
+    if (dir->given && (result = remake(dir)) != 0) return result;
     struct tly_text_builder text;
     tly_text_begin(&text, dir->region_path, sizeof dir->region_path);
     tly_text_add(&text, dir->path);

@@ -22,6 +22,7 @@
 #include "base/say.h"
 #include "core/account.h"
 #include "core/hooks_of_runtime.h"
+#include "core/module.h"
 #include "core/tag.h"
 #include "region/writer.h"
 #include "runtime/consolidator.h"
@@ -395,6 +396,7 @@ void tly_process_init(void) {
         if (!options.follow && run_pid && strtoul(run_pid, NULL, 10) != (unsigned long)getpid())
             dormant_for_ever = true;
         tly_rundir_find(&rundir);
+        tly_module_init();
         pthread_atfork(before_fork, NULL, in_forked_child);
         if (!dormant_for_ever && preloaded) {
             int result = make_region(true, 0);

@@ -65,9 +65,14 @@ mkdir sub && "$TALLY" run -q -o "sub/%n" -- true && [ -f sub/true ] || fail "-o 
 "$TALLY" run -q -o "$PWD/sub/abs" -- sh -c 'cd /; true' && [ -f sub/abs ] || fail "-o absolute"
 "$TALLY" run -q -- sh -c 'cd /; true' && ls sh.*.tally >/dev/null || fail "default is not in the directory of the start"
 "$TALLY" run -o no/such/directory/x -- true 2>err.txt
+same "no place for a recording: refused before the start" $? 125
+has "no place for a recording" err.txt "there is no directory no/such/directory; the program was not started"
+"$TALLY" run -o sub -- true 2>err.txt
+same "a directory is no recording" $? 125
+mkdir goes && "$TALLY" run -o goes/x -- rm -r goes 2>err.txt
 same "cannot be written: the program's status" $? 0
-has "cannot be written" err.txt "no recording: .*no/such/directory/x"
-"$TALLY" stop 4194305 2>err.txt # the next command clears it
+has "cannot be written" err.txt "no recording: .*goes/x"
+[ -f x ] || fail "an account whose directory has gone was not recorded here"
 
 "$TALLY" --version >out.txt && has "version" out.txt '^tally [0-9]*\.[0-9]*\.[0-9]*$'
 for command in run report doctor start stop clear pause resume dump; do

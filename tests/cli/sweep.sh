@@ -34,14 +34,16 @@ sleep 1.5
 has "the program's own" report.txt "exit status 0"
 same "the other's" "$(for f in fixed.*.tally; do tag "$f" Child; done | cut -d' ' -f1)" 10009
 
-# its directory is gone: cleared
+# its directory is gone: it comes here
 mkdir gone
 (cd gone && LD_PRELOAD=$lib "$TOOLS/known" kill) 2>/dev/null
 rm -r gone
 "$TALLY" report --help >/dev/null 2>log.txt
-has "cleared" log.txt "cleared, for the directory of .* is gone"
+has "the directory is gone" log.txt "the directory of process .* recording is gone"
+has "recorded here" log.txt "recorded in known"
 "$TALLY" report --help 2>log.txt >/dev/null
-same "cleared once" "$(cat log.txt)" ""
+same "recorded once" "$(cat log.txt)" ""
+rm -f known.*.tally
 
 # never started: nothing to tell, and removed
 LD_PRELOAD=$lib TALLY_CONF=tags:false "$TOOLS/known" kill 2>/dev/null

@@ -152,6 +152,7 @@ static void each_once(void **state) {
 }
 
 int main(void) {
+    tly_module_init();
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_once), cmocka_unit_test(known), cmocka_unit_test(unknown),
                                        cmocka_unit_test(build_ids), cmocka_unit_test(not_there_any_more)};
     return cmocka_run_group_tests(tests, world_setup, NULL);
