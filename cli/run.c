@@ -97,7 +97,7 @@ static int check_output(const char *pattern) {
     char directory[PATH_MAX];
     struct stat status;
     if (strlen(pattern) >= sizeof directory) return 0;
-    strcpy(directory, pattern);
+    memcpy(directory, pattern, strlen(pattern) + 1);
     char *slash = strrchr(directory, '/');
     if (stat(pattern, &status) == 0 && S_ISDIR(status.st_mode)) {
         tly_complain("run", "-o %s: that is a directory; the program was not started", pattern);
