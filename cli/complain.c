@@ -12,6 +12,8 @@ static void complain(const char *command, const char *format, va_list arguments)
     int length = command ? snprintf(line, sizeof line, "tally %s: ", command) : snprintf(line, sizeof line, "tally: ");
     vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
     size_t bytes = strlen(line);
+    for (size_t i = 0; i < bytes; i++) /* names come from anywhere; a terminal must not obey them */
+        if ((unsigned char)line[i] < ' ' && line[i] != '\n' && line[i] != '\t') line[i] = '?';
     line[bytes++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, bytes);
     (void)written; /* nobody to tell */

@@ -237,7 +237,10 @@ struct tally_perf_stats {
     uint64_t peak_error_bytes; /* tally_peak_bytes() is right to within this */
 };
 /* Fills `stats` up to stats->struct_bytes. Async-signal-safe. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* in C++ the struct of the same name is hidden, and meant to be */
 TALLY_FN_(int, tally_perf_stats, (struct tally_perf_stats * stats), (stats), -38)
+#pragma GCC diagnostic pop
 
 /* ---- Inside the macros: not for direct use ---------------------------------------------------------------------- */
 
