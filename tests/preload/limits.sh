@@ -102,9 +102,15 @@ run-dir-unwritable)
     PLACE=$scratch/locked
     compare 'set -- setpriv --reuid 65534 --clear-groups "$@"' may-fail
     ;;
-full-tmpfs | small-tmpfs)
+full-tmpfs | tiny-tmpfs | little-tmpfs | small-tmpfs)
     mkdir tmpfs
-    size=$([ "$1" = full-tmpfs ] && echo 4k || echo 64k)
+    # full before the first page; full while the account is begun; full with one that is begun
+    case $1 in
+    full-tmpfs) size=4k ;;
+    tiny-tmpfs) size=16k ;;
+    little-tmpfs) size=32k ;;
+    small-tmpfs) size=64k ;;
+    esac
     mount -t tmpfs -o size="$size" none tmpfs 2>/dev/null || {
         echo "skipped: may not mount a tmpfs"
         exit 77
@@ -115,7 +121,7 @@ full-tmpfs | small-tmpfs)
     }
     mkdir -m 700 tmpfs/place
     PLACE=$scratch/tmpfs/place
-    [ "$1" = small-tmpfs ] || head -c 4096 /dev/zero >tmpfs/filler 2>/dev/null || :
+    [ "$1" != full-tmpfs ] || head -c 4096 /dev/zero >tmpfs/filler 2>/dev/null || :
     place=$PLACE
     compare : may-fail
     ;;
