@@ -23,19 +23,6 @@ void tly_map_init(void) {
     if (start < end) madvise((void *)start, end - start, MADV_NOHUGEPAGE);
 }
 
-void *tly_map_new(size_t bytes, enum tly_own_memory kind) {
-    void *memory = tly_map_reserve(bytes);
-    if (memory) tly_map_count(kind, (int64_t)bytes);
-    return memory;
-}
-
-void tly_map_free(void *memory, size_t bytes, enum tly_own_memory kind) {
-    int saved = errno;
-    munmap(memory, bytes);
-    errno = saved;
-    tly_map_count(kind, -(int64_t)bytes);
-}
-
 static void show(enum tly_own_memory kind) {
     _Atomic uint64_t *words = atomic_load_explicit(&mirror, memory_order_relaxed);
     if (words) atomic_store_explicit(&words[kind], tly_map_bytes(kind), memory_order_relaxed);

@@ -23,9 +23,6 @@ enum tly_own_memory {
 void tly_map_init(void);
 /* Address space, zeroed, not backed until touched. NULL when there is none. `kind` is enum tly_own_memory. */
 void *tly_map_reserve(size_t bytes);
-/* Zeroed memory that will be used whole: counted. */
-void *tly_map_new(size_t bytes, enum tly_own_memory kind);
-void tly_map_free(void *memory, size_t bytes, enum tly_own_memory kind);
 
 /* Adds to a kind's count what was touched of a reservation (may be negative). */
 void tly_map_count(enum tly_own_memory kind, int64_t bytes);

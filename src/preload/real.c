@@ -164,8 +164,6 @@ static void resolve_operators(void) {
     tly_operators_of_allocator = tly_real_operator_of_allocator(TLY_OP_new_aligned);
 }
 
-bool tly_real_is_behind(void) { return behind; }
-
 /* Is the malloc before us only a wrapper that asks the next one, so us? Then it is a caller like others. */
 static bool passes_on(void *first) {
     void *block = ((void *(*)(size_t))first)(64);

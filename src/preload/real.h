@@ -41,8 +41,6 @@ void tly_real_resolve(void);
 const void *tly_real_file_of(const void *address);
 /* What a program that calls `name` gets: the first definition in the search order. NULL: none. */
 void *tly_real_first(const char *name);
-/* Is `malloc` reached through us, or does another allocator stand before us in the search order? */
-bool tly_real_is_behind(void);
 
 /* Built on malloc, realloc, free and whichever aligned function there is. */
 void *tly_derived_reallocarray(void *block, size_t count, size_t size);

@@ -228,6 +228,23 @@ struct tly_region {
     _Atomic uint64_t index_overflow;           /* sites and nodes that did not fit their index (slow, not lost) */
 };
 
+/* Size of one record of a section, as this version writes it. */
+static inline uint32_t tly_record_bytes(enum tly_section_id id) {
+    static const uint32_t bytes[TLY_SEC_COUNT] = {
+        [TLY_SEC_HEADER] = sizeof(struct tly_region),
+        [TLY_SEC_NAMES] = 1,
+        [TLY_SEC_SITES] = sizeof(struct tly_site),
+        [TLY_SEC_NODES] = sizeof(struct tly_node),
+        [TLY_SEC_MODULES] = sizeof(struct tly_module),
+        [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
+        [TLY_SEC_SEGDIR] = sizeof(struct tly_segref),
+        [TLY_SEC_SEGS] = sizeof(struct tly_seg),
+        [TLY_SEC_SITEIDX] = 8,
+        [TLY_SEC_NODEIDX] = 8,
+    };
+    return bytes[id];
+}
+
 _Static_assert(sizeof(struct tly_site) == 32, "format");
 _Static_assert(sizeof(struct tly_node) == 8, "format");
 _Static_assert(sizeof(struct tly_cell) == 32, "format");

@@ -9,19 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const uint32_t least_record_bytes[TLY_SEC_COUNT] = {
-    [TLY_SEC_HEADER] = 1,
-    [TLY_SEC_NAMES] = 1,
-    [TLY_SEC_SITES] = sizeof(struct tly_site),
-    [TLY_SEC_NODES] = sizeof(struct tly_node),
-    [TLY_SEC_MODULES] = sizeof(struct tly_module),
-    [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
-    [TLY_SEC_SEGDIR] = sizeof(struct tly_segref),
-    [TLY_SEC_SEGS] = sizeof(struct tly_seg),
-    [TLY_SEC_SITEIDX] = 1,
-    [TLY_SEC_NODEIDX] = 1,
-};
-
 static int fail(const char **why, const char *text) {
     if (why) *why = text;
     return -EBADMSG;
@@ -40,7 +27,8 @@ int tly_view_over(const void *base, uint64_t bytes, struct tly_view *out, const 
         const struct tly_section *section = &region->section[i];
         if (section->offset % 8 != 0 || section->offset > bytes || section->capacity_bytes > bytes - section->offset)
             return fail(why, "truncated or damaged region: a section lies outside the file");
-        if (section->record_bytes < least_record_bytes[i] || section->record_bytes % least_record_bytes[i] % 8 != 0)
+        if (section->record_bytes < tly_record_bytes((enum tly_section_id)i) ||
+            section->record_bytes % tly_record_bytes((enum tly_section_id)i) % 8 != 0)
             return fail(why, "damaged region: a section has records of an impossible size");
     }
     out->region = region;

@@ -29,19 +29,6 @@ static bool shielded;
 static _Atomic uint64_t accessible[TLY_SEC_COUNT];
 static uint64_t parent_bytes[TLY_SEC_COUNT]; /* the same of the inherited region */
 
-static const uint32_t record_bytes[TLY_SEC_COUNT] = {
-    [TLY_SEC_HEADER] = sizeof(struct tly_region),
-    [TLY_SEC_NAMES] = 1,
-    [TLY_SEC_SITES] = sizeof(struct tly_site),
-    [TLY_SEC_NODES] = sizeof(struct tly_node),
-    [TLY_SEC_MODULES] = sizeof(struct tly_module),
-    [TLY_SEC_LEDGERS] = sizeof(struct tly_ledger),
-    [TLY_SEC_SEGDIR] = sizeof(struct tly_segref),
-    [TLY_SEC_SEGS] = sizeof(struct tly_seg),
-    [TLY_SEC_SITEIDX] = 8,
-    [TLY_SEC_NODEIDX] = 8,
-};
-
 /* Address space per section, at full size; halved together until the whole fits the process's limits. */
 static uint64_t capacity(int id, const struct tly_writer_sizes *sizes, int halvings) {
     static const uint64_t nodes = 1u << 23, sites = 1u << 24, modules = 1u << 16, ledgers = 1u << 16;
@@ -71,7 +58,7 @@ static uint64_t lay_out(struct tly_section *section, const struct tly_writer_siz
         if (section) {
             section[id].offset = offset;
             section[id].capacity_bytes = bytes;
-            section[id].record_bytes = record_bytes[id];
+            section[id].record_bytes = tly_record_bytes((enum tly_section_id)id);
         }
         offset += bytes;
     }

@@ -48,7 +48,6 @@ static uint64_t realtime_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-const struct tly_options *tly_process_options(void) { return &options; }
 void tly_process_unreachable(const char *why) { unreachable = why; }
 const char *tly_process_reason(void) { return reason; }
 

@@ -26,7 +26,6 @@ int tly_process_clear(void);
 void tly_process_pause_all(void);
 bool tly_process_resume_all(void); /* false: was not paused */
 
-const struct tly_options *tly_process_options(void);
 /* The interposer found that malloc calls do not come here, and why (a constant text); NULL: they do. */
 void tly_process_unreachable(const char *why);
 /* "" or why tly_process_start failed the last time. */
